@@ -14,7 +14,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from pellucid import load
 from pellucid.cli.commands.lesson import output_of
+from pellucid.lessons.walks.live_cells import say_cut
 from pellucid.lessons.walks.walk import NAMES, OUTPUTS, load_walk, read_outputs
 
 
@@ -26,6 +28,7 @@ def record(machine: str) -> dict[str, Any]:
     """
     before = read_outputs()
     measured: dict[str, str] = {} if machine else before["measured"]
+    translator = load("demo", precision="float32")
     walks = {}
     for name in NAMES:
         excerpts = walks[name] = []
@@ -33,7 +36,8 @@ def record(machine: str) -> dict[str, Any]:
             if one.is_measured and one.command not in measured:
                 measured[one.command] = output_of(one)
             text = measured[one.command] if one.is_measured else output_of(one)
-            excerpts.append({"answer": one.answer(text), "lines": one.excerpt(text)})
+            cut = say_cut(translator, one)
+            excerpts.append({"answer": one.answer(text), "cut": cut, "lines": one.excerpt(text)})
     return {"machine": machine or before["machine"], "measured": measured, "walks": walks}
 
 

@@ -88,6 +88,27 @@ def test_demo_model_translates_the_neighbors_of_the_texts_sentences(
     assert share >= 0.95, wrong
 
 
+def test_demo_model_keeps_the_meaning_of_an_exchanged_predicate(translator: Translator) -> None:
+    """Also with a full stop, with which *tasted bad* is wrong; measured: 95 and 94 of 100."""
+    lines = (HERE / "neighbors.txt").read_text(encoding="utf-8").partition("other predicates\n")[2]
+    kept = 0
+    pairs = [line.split(" = ") for line in lines.splitlines() if not line.startswith("#")]
+    for end in ("", "."):
+        found = translator.translate([source + end for source, _ in pairs])
+        for (_, right), one in zip(pairs, found, strict=True):
+            kept += one.text.removesuffix(end) in right.split(" / ")
+    assert len(pairs) == 100
+    assert kept >= 0.94 * 2 * len(pairs)
+
+
+def test_word_that_the_model_is_unsure_of_is_flagged(translator: Translator) -> None:
+    (wrong,) = translator.translate(["The pizza came out of the oven and it tasted bad."])
+    assert "bon" in wrong.text
+    assert "unsure" in wrong.notes.flags
+    (right,) = translator.translate(["The pizza came out of the oven and it tasted good."])
+    assert not right.notes.flags
+
+
 def test_demo_model_translates_harder_sentences(translator: Translator) -> None:
     share, wrong = wrong_of(translator, "harder_sentences.txt")
     assert share >= 0.9, wrong
@@ -97,7 +118,7 @@ def test_sentences_by_hand_are_many_and_different() -> None:
     own = [source for source, _ in read_sentences("own_sentences.txt")]
     neighbors = [source for source, _ in read_sentences("neighbors.txt")]
     assert len(own) >= 300
-    assert len(neighbors) == 200
+    assert len(neighbors) == 300
     harder = [source for source, _ in read_sentences("harder_sentences.txt")]
     assert len(harder) >= 150
     assert len({*own, *neighbors, *harder}) == len(own) + len(neighbors) + len(harder)

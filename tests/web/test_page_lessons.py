@@ -127,8 +127,8 @@ def test_picture_of_a_claim_is_set_to_its_head_row_and_step_after_the_answer(
     # A word of the French, of another sentence.
     reader = PageReader(browser, path, "#view=learn&lesson=study-notes&screen=14")
     reader.click_text("Show the answer")
-    reader.wait("/Because of ate/.test(document.querySelector('.live').textContent)")
-    assert reader.texts("#question bdi") == ["mangée"]
+    reader.wait("/Because of pizza/.test(document.querySelector('.live').textContent)")
+    assert reader.texts("#question bdi") == ["mangée", "mangé"]
     # The command to try next has another sentence, which the page can show too.
     (tried,) = re.findall(r'"(.+?)"', load_walk("study-notes").statements[14].to_try[0])
     reader.click_text("Show this sentence below")
@@ -139,7 +139,7 @@ def test_statement_with_unknown_words_has_no_live_view(translator: Translator) -
     walks, reason = lessons_for(translator.bundle)
     assert not reason
     slides = next(walk for walk in walks if walk["name"] == "slides")["statements"]
-    assert slides[0]["live"] == "head encoder.0.self.3:it>pizza"
+    assert slides[0]["live"] == "head encoder.0.self.3:tasted>pizza"
     assert slides[1]["sentence"] == "The European Economic Area"
     assert slides[1]["live"] == ""
     assert slides[1]["without"] == "This model does not know “European”."

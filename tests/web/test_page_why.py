@@ -15,9 +15,11 @@ from page_reader import PageReader
 
 import pellucid
 from pellucid import Translator
+from pellucid.corpora.rival_forms import RivalForms
 from pellucid.inside import Pair
 from pellucid.inside.changes.change import Changes, parse_change
 from pellucid.inside.changes.what_if import what_if
+from pellucid.inside.measures.hiding import WordChoice, hide_each
 from pellucid.inside.pair import make_pair
 from pellucid.inside.show.model_page import model_page
 
@@ -133,6 +135,9 @@ def test_bar_of_each_word_is_what_the_package_finds_without_it(
     ]
     assert np.isnan(expected[trace.source_tokens.index("it")])
     np.testing.assert_allclose(shown, expected, atol=1e-3)
+    # The command and Python have the same numbers.
+    hidden = demo.why(TEXT, "elle", beam=1).hidden
+    np.testing.assert_allclose(shown, [one.fall for one in hidden], atol=1e-3)
 
 
 @pytest.mark.parametrize("way", ["mouse", "keyboard", "touch"])
@@ -264,9 +269,14 @@ def test_score_counts_rows_whose_largest_weight_names_the_needed_word(
     said = next(one for one in reader.texts("[role=status]") if "largest weight names" in one)
     named, of = [int(word) for word in said.split("In ")[-1].split() if word.isdigit()]
     trace = demo.look(TEXT, everything=True, beam=1)
-    lost = np.nan_to_num(
-        [losses(demo, TEXT, hidden_by(at)) for at in range(len(trace.source_tokens) - 1)]
-    )
+    pair = demo.pair(TEXT, beam=1)
+    lost = np.zeros((len(trace.source_tokens) - 1, len(trace.predicted_tokens)))
+    agreement = RivalForms(pair.tokenizer.vocabulary("target"))
+    for row, token in enumerate(trace.predicted_tokens[:-1]):
+        (rival, *others) = agreement.rivals(token) or ("",)
+        assert not others
+        hidden = hide_each(WordChoice(pair, row, token, rival, is_form=bool(rival)))
+        lost[:, row] = np.nan_to_num([one.fall for one in hidden])
     rows = [
         row
         for row, token in enumerate(trace.predicted_tokens)
@@ -308,7 +318,7 @@ def test_question_of_a_pronoun_is_why_not_the_other_one(browser: Browser, demo_p
     assert reader.texts("#question") == ["Why “qu'elle” and not “qu'il”?"]
     assert lead(reader) == ("Because of pizza. Hide pizza, and the model writes qu'il.")
     shown = listed(reader)
-    assert shown["it"] == "no pronoun"
+    assert shown["it"] == "neither"
     assert max((one for one in shown if "÷" in shown[one]), key=lambda one: factor(shown[one])) == (
         "pizza"
     )
@@ -327,6 +337,28 @@ def test_question_of_a_pronoun_is_why_not_the_other_one(browser: Browser, demo_p
         "[...document.querySelectorAll('.track i')].map((one) => parseFloat(one.style.width))"
     )
     assert widths[1] > 90
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "reason"),
+    [
+        ("The dog found some pizza next to the baby and ate it.", ["mangée", "mangé"], "pizza"),
+        ("The soup is cold.", ["froide", "froid"], "soup"),
+        ("The pizza is good.", ["bonne", "bon"], "pizza"),
+    ],
+)
+def test_page_opens_on_a_word_that_agrees_and_says_why(
+    browser: Browser, demo_page: Path, text: str, asked: list[str], reason: str
+) -> None:
+    reader = measured(PageReader(browser, demo_page, f"#text={text.replace(' ', '+')}"))
+    assert reader.texts("#question bdi") == asked
+    assert lead(reader).startswith(f"Because of {reason}. Hide {reason}, and the model writes ")
+
+
+def test_page_never_asks_about_a_sign_of_the_model(browser: Browser, demo_page: Path) -> None:
+    reader = PageReader(browser, demo_page, "#text=%D7%A9%D7%9C%D7%95%D7%9D")
+    reader.wait("/no word that it knows|Why “/.test(document.querySelector('.lead').textContent)")
+    assert not [one for one in reader.texts("#question bdi") if one.startswith("<")]
 
 
 def test_no_head_alone_turns_the_pronoun_and_the_page_says_so(

@@ -177,7 +177,7 @@ def test_contrast_of_a_linear_measure_is_the_measure_of_the_difference(
 @pytest.mark.parametrize("name", list(MEASURES))
 def test_contrast_of_every_measure_exchanges_its_sign_with_the_words(pair: Pair, name: str) -> None:
     found = contrast(pair)
-    turned = Contrast(found.other, found.why, found.start, found.words[::-1])
+    turned = Contrast(found.other, found.why, found.start, found.words[::-1], found.choice)
     place = {"steps": 8} if name == "integrated-gradients" else {}
     one, other = (contrast_measure(each, name, **place) for each in (found, turned))
     assert one.matrix == pytest.approx(-other.matrix, abs=1e-12)
@@ -240,7 +240,11 @@ def test_why_is_shown_in_the_terminal(bundle: Bundle, run_here: object, tmp_path
     assert "occlusion, decoder" in done.stdout
     for options, said in (
         (("--beam", "2"), "--translation cannot be combined with --beam"),
-        (("--head", "encoder.0"), "needs the decoder, but encoder.0 does not"),
+        (("--head", "encoder.0"), "--head needs --measure"),
+        (
+            ("--measure", "weights", "--head", "encoder.0"),
+            "needs the decoder, but encoder.0 does not",
+        ),
         (("--measure", "weights:steps=3"), "Only integrated-gradients has steps"),
     ):
         done = run_here("why", *line, *options)  # type: ignore[operator]

@@ -87,6 +87,8 @@ export interface CarriedModel {
   decoding: DecodingConfig;
   source_vocabulary: string[];
   target_vocabulary: string[];
+  /** The other genders or numbers of a target word, by ids. */
+  rivals?: Record<string, number[]>;
   /** For each tensor its shape and the number of its first float in the weights. */
   tensors: Record<string, { shape: number[]; start: number }>;
   /** float32, little-endian, base64; only the upper halves if all lower ones are 0. */

@@ -7,6 +7,8 @@ import type { Flag } from "./notes";
 
 /** Mean log-probabilities of a token: below, a translation is a guess, or its attention is looked at. */
 const UNSURE = -1.2;
+/** A log-probability of one token below which it is a guess too, if the middle one of all is above the second. */
+const [HESITATING, SURE] = [Math.log(0.15), Math.log(0.9)];
 const DOUBTFUL = -1;
 const LONGEST_PERIOD = 24;
 const RUN = 4;
@@ -40,7 +42,9 @@ export function judge({ source, sourceIds, text, ids, logs, isFinished, isSample
   if (longest !== undefined && ids.length > 1.2 * longest + 3) flags.push("long");
   if (!isFinished) flags.push("unfinished");
   if (!/\p{L}/u.test(source) && (text.match(/[\p{L}\p{Nl}\p{No}]{2,}/gu) ?? []).length >= 3) flags.push("invented");
-  if (!isSample && sum(logs) / ids.length < UNSURE) flags.push("unsure");
+  const ordered = [...logs].sort((a, b) => a - b);
+  const middle = (itemAt(ordered, (ordered.length - 1) >> 1) + itemAt(ordered, ordered.length >> 1)) / 2;
+  if (!isSample && (sum(logs) / ids.length < UNSURE || (itemAt(ordered, 0) < HESITATING && middle > SURE))) flags.push("unsure");
   return flags;
 }
 

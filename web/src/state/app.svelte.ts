@@ -10,7 +10,7 @@ import { align } from "./align";
 import { Duel, DUELS } from "./duel.svelte";
 import { readData, type Data } from "./data";
 import { readLink, START, writeLink, type State, type View } from "./link";
-import { placesOf, pronounPlace, SOURCE_PRONOUN } from "./rivals";
+import { placesOf, pronounPlace, rivalForms, SOURCE_PRONOUN } from "./rivals";
 import { cutHead, LEAST_LOSS, Verdicts } from "./verdicts.svelte";
 
 export const EXAMPLES = [...DUELS, "the European Economic Area", "Not on your life!"];
@@ -36,6 +36,9 @@ export const switchesFor = (source: Source | undefined, text: string) =>
 /** Sentences to begin with: those whose words a model has, as far as is known. */
 export const examplesFor = (source?: Source) =>
   source?.isLive && ["", "en"].includes(source.languages.source) ? EXAMPLES.filter((text) => source.isRemote || source.reads(text)) : [];
+
+/** Whether a token is one that a reader may ask about: no sign of the model's own, such as `<unk>`. */
+export const isWord = (token = "") => Boolean(token.trim()) && !/^<.+>$/.test(token);
 
 const tokensOf = (answer: Answer | null) => answer?.trace.records.predictedTokens ?? [];
 
@@ -147,18 +150,24 @@ export class App {
       .sort((a, b) => Number(b.fate === "needed") - Number(a.fate === "needed") || (b.loss || 0) - (a.loss || 0)),
   );
 
-  /** The French word that is asked about, in the translation without changes: a pronoun, until one is chosen. */
+  /** The rivals of the French words without changes. */
+  get rivals(): string[] {
+    return this.unchanged && this.source ? rivalForms(this.source, this.unchanged) : [];
+  }
+
+  /** The French word that is asked about, in the translation without changes: a pronoun or another word that agrees, until one is chosen. */
   get word(): number {
     const tokens = tokensOf(this.unchanged);
     const pronoun = pronounPlace(tokens);
-    const second = tokens.findIndex((token, place) => place > 0 && token.trim());
-    const usual = pronoun < 0 ? second : pronoun;
+    const agreeing = this.rivals.findLastIndex(Boolean);
+    const second = tokens.findIndex((token, place) => place > 0 && isWord(token));
+    const usual = [pronoun, agreeing, second].find((one) => one >= 0) ?? tokens.findIndex(isWord);
     return Math.max(0, Math.min(this.state.word ?? usual, tokens.length - 1));
   }
 
   /** The row of that word in the translation in view. */
   get now(): number {
-    return Math.max(0, placesOf(this.aligned, tokensOf(this.unchanged), tokensOf(this.answer))[this.word] ?? 0);
+    return Math.max(0, placesOf(this.aligned, tokensOf(this.unchanged), tokensOf(this.answer), this.rivals)[this.word] ?? 0);
   }
 
   get cell(): { row: number; column: number } {

@@ -13,6 +13,8 @@ export interface Statement {
   expect: string;
   command: string;
   number: string;
+  /** What the model writes without the line of the live picture. */
+  cut?: string;
   errs: string;
   vary: string;
   /** The sentence to show with it. */

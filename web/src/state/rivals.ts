@@ -39,44 +39,45 @@ export interface Chance {
   share: number;
 }
 
-const idsOf = new WeakMap<Source, Map<string, number>>();
+/** A word without what is elided before it: *elle* of *qu'elle*. */
+const formOf = (token = "") => token.replace(/^.*['’]/, "").toLowerCase();
 
-/** The side of its pair on which a pronoun stands: 0 or 1; −1 for any other word. */
-export function sideOf(token = ""): number {
-  const pronoun = PRONOUN.exec(token)?.[2];
-  return Math.max(-1, ...PAIRS.map((pair) => pair.indexOf(pronoun ?? "")));
+/** The id of the other gender or number of a written word, the likeliest if there are several; undefined if there is none. */
+export function rivalId(source: Source, { trace }: Answer, row: number): number | undefined {
+  const ids = source.rivals?.[trace.records.predictedIds[row] ?? -1] ?? [];
+  const logits = ids.length && trace.vector("decoder.logits", row);
+  return logits ? [...ids].sort((a, b) => itemAt(logits, b) - itemAt(logits, a))[0] : undefined;
 }
 
-/** Whether one pronoun became the other, whatever stands before it: *qu'elle* and *il*, but not *elle*. */
-export const isTurned = (before = "", after = "") => sideOf(before) >= 0 && sideOf(after) >= 0 && sideOf(before) !== sideOf(after);
+/** That form, as a word; empty if a word has none, or its row no logits. */
+export function rivalOf(source: Source, answer: Answer, row: number): string {
+  const id = rivalId(source, answer, row);
+  return id === undefined ? "" : source.token(id);
+}
+
+const formsOf = new WeakMap<Answer, string[]>();
+
+/** The rival of each word of an answer, without what is elided before it. */
+export function rivalForms(source: Source, answer: Answer): string[] {
+  const found = formsOf.get(answer) ?? answer.trace.records.predictedIds.map((_, row) => formOf(rivalOf(source, answer, row)));
+  formsOf.set(answer, found);
+  return found;
+}
+
+/** Whether a word became its rival, whatever stands before it: *qu'elle* and *il*. */
+export const isTurned = (rival = "", after = "") => Boolean(rival) && formOf(after) === rival;
 
 /** Where each word of the old translation stands in the new one; for one that is gone, where it would stand. */
-export function placesOf({ partner, isSame }: Aligned, before: string[], after: string[]): number[] {
+export function placesOf({ partner }: Aligned, before: string[], after: string[], rivals: string[]): number[] {
   return before.map((token, word) => {
     const found = partner.indexOf(word);
     const place = found >= 0 ? found : Math.min(partner.findLastIndex((old) => old >= 0 && old < word) + 1, after.length - 1);
-    if (sideOf(token) < 0) return place;
-    // A pronoun may be joined to another word now, or no longer: *que il* or *car il* for *qu'elle*, *qu'il* for *et elle*.
-    return [place, place + 1, place - 1].find((one) => sideOf(after[one] ?? "") >= 0 && (one === place || !isSame[one])) ?? place;
+    if (!rivals[word]) return place;
+    // It or its rival may be joined to another word now, or no longer, and stand elsewhere.
+    const forms = [formOf(token), rivals[word]];
+    const all = after.flatMap((one, at) => (forms.includes(formOf(one)) ? [at] : []));
+    return all.sort((a, b) => Math.abs(a - place) - Math.abs(b - place))[0] ?? place;
   });
-}
-
-/** The id of the other pronoun of a pair; undefined if the word is none, or the model does not know it. */
-export function otherPronoun(source: Source, token: string, size: number): number | undefined {
-  const [, before = "", pronoun] = PRONOUN.exec(token) ?? [];
-  const pair = PAIRS.find((one) => one.includes(pronoun ?? ""));
-  if (!pair) return undefined;
-  let known = idsOf.get(source);
-  // A server names only the words that it has sent.
-  if (!known || source.isRemote) idsOf.set(source, (known = new Map(Array.from({ length: size }, (_, id) => [source.token(id), id]))));
-  return known.get(before + pair.find((one) => one !== pronoun)!);
-}
-
-/** The other pronoun, as a word; empty if a word is none, or its row has no logits. */
-export function rivalOf(source: Source, { trace }: Answer, token = ""): string {
-  const logits = trace.vector("decoder.logits", 0);
-  const id = logits ? otherPronoun(source, token, logits.length) : undefined;
-  return id === undefined ? "" : source.token(id);
 }
 
 /** A word, its rival, and another word. */
@@ -85,40 +86,44 @@ type Chances = [Chance, Chance, Chance];
 /** A word and its rival, as likely as a row of an answer finds them, and the likeliest other word; null without logits. */
 export function chancesAt(source: Source, base: Answer, row: number, { trace }: Answer, place: number): Chances | null {
   const [before, after] = [base.trace.vector("decoder.logits", row), trace.vector("decoder.logits", place)];
-  if (!before || !after) return null;
-  const { predictedTokens, predictedIds } = base.trace.records;
   const { predictedTokens: tokens, predictedIds: ids } = trace.records;
-  const normalizer = logSumExp(after);
-  const [own, now] = [sideOf(predictedTokens[row]), sideOf(tokens[place])];
-  // Where another pronoun stands, as *il* after *que* for *qu'elle*, it and its rival are asked about.
-  const isPair = own >= 0 && now >= 0;
-  const id = isPair ? ids[place] : predictedIds[row];
-  const token = isPair ? tokens[place] : predictedTokens[row];
-  if (id === undefined || token === undefined) return null;
+  let own = base.trace.records.predictedIds[row];
+  const now = ids[place];
+  if (!before || !after || own === undefined || now === undefined) return null;
   // `!`: a vocabulary has more words than are asked for.
-  const rival = otherPronoun(source, token, after.length) ?? largest(before, 2).find((one) => one !== id)!;
-  const isExchanged = own >= 0 && now === 1 - own;
-  const other = largest(after, 3).find((one) => one !== id && one !== rival)!;
+  let rival = rivalId(source, base, row) ?? largest(before, 2).find((one) => one !== own)!;
+  const [form, other] = [formOf(base.trace.records.predictedTokens[row]), formOf(source.token(rival))];
+  // Where a form stands after another elided word, as *il* after *que* for *qu'elle*, it and its rival are asked about.
+  const isOwn = formOf(tokens[place]) === form;
+  const joined = source.rivals?.[now]?.find((id) => formOf(source.token(id)) === (isOwn ? other : form));
+  if (joined !== undefined && (isOwn || formOf(tokens[place]) === other)) [own, rival] = isOwn ? [now, joined] : [joined, now];
+  const normalizer = logSumExp(after);
+  const third = largest(after, 3).find((one) => one !== own && one !== rival)!;
   const chance = (id: number) => ({ id, token: source.token(id), share: Math.exp(itemAt(after, id) - normalizer) });
-  return [chance(isExchanged ? rival : id), chance(isExchanged ? id : rival), chance(other)];
+  return [chance(own), chance(rival), chance(third)];
 }
 
 /**
- * What a change took from each word of a translation, as the log of a factor: of the odds of a pronoun against the
- * other one, else of the word's probability. Not a number where no pronoun is left to choose.
+ * What a change took from each word of a translation, as the log of a factor: of its odds against its rival,
+ * else of its probability. Not a number where neither the word nor its rival stands.
  */
 export function lossesOf(source: Source, base: Answer, answer: Answer): number[] {
   const [before, after] = [base.trace.records, answer.trace.records];
-  return placesOf(align(before.predictedTokens, after.predictedTokens), before.predictedTokens, after.predictedTokens).map((place, row) => {
-    const [own, now] = [chancesAt(source, base, row, base, row), chancesAt(source, base, row, answer, place)];
-    if (!own || !now) {
-      // Without logits: another word leaves at most the rest of its probability.
-      const was = before.logProbabilities[row] ?? NaN;
-      const log = after.logProbabilities[place] ?? NaN;
-      return was - (before.predictedIds[row] === after.predictedIds[place] ? log : Math.log1p(-Math.min(Math.exp(log), 1 - 1e-9)));
-    }
-    if (!rivalOf(source, base, before.predictedTokens[row])) return Math.log(own[0].share / now[0].share);
-    const isLeft = sideOf(after.predictedTokens[place]) >= 0 || 2 * (now[0].share + now[1].share) >= own[0].share + own[1].share;
-    return isLeft ? Math.log(own[0].share / own[1].share) - Math.log(now[0].share / now[1].share) : NaN;
-  });
+  const rivals = rivalForms(source, base);
+  return placesOf(align(before.predictedTokens, after.predictedTokens), before.predictedTokens, after.predictedTokens, rivals).map(
+    (place, row) => {
+      const [own, now] = [chancesAt(source, base, row, base, row), chancesAt(source, base, row, answer, place)];
+      if (!own || !now) {
+        // Without logits: another word leaves at most the rest of its probability.
+        const was = before.logProbabilities[row] ?? NaN;
+        const log = after.logProbabilities[place] ?? NaN;
+        return was - (before.predictedIds[row] === after.predictedIds[place] ? log : Math.log1p(-Math.min(Math.exp(log), 1 - 1e-9)));
+      }
+      const rival = rivals[row];
+      if (!rival) return Math.log(own[0].share / now[0].share);
+      const stands = formOf(after.predictedTokens[place]);
+      const isThere = stands === rival || stands === formOf(before.predictedTokens[row]);
+      return isThere ? Math.log(own[0].share / own[1].share) - Math.log(now[0].share / now[1].share) : NaN;
+    },
+  );
 }

@@ -6,7 +6,7 @@ import { siteOf, type HeadPlace } from "../trace/trace";
 import { argmax, row as rowOf } from "../model/tensor";
 import { align } from "./align";
 import type { State } from "./link";
-import { isTurned, lossesOf, placesOf, sideOf } from "./rivals";
+import { isTurned, lossesOf, placesOf, rivalForms } from "./rivals";
 
 /** Needed: the chosen French word changes, a pronoun to the other one. Elsewhere: only others do. Vain: none does. */
 export type Fate = "needed" | "elsewhere" | "vain";
@@ -89,11 +89,12 @@ export class Verdicts {
     const loss = found.losses[word] ?? NaN;
     if (before.join(" ") === after.join(" ")) return { fate: "vain", instead: "", loss };
     const aligned = align(before, after);
-    const place = placesOf(aligned, before, after)[word] ?? -1;
+    const rivals = rivalForms(this.app.source!, base);
+    const [place, rival] = [placesOf(aligned, before, after, rivals)[word] ?? -1, rivals[word]];
     const isPartner = aligned.partner[place] === word;
     const isKept = isPartner && aligned.isSame[place];
-    const isThere = isPartner || isTurned(before[word], after[place]);
-    const isNeeded = sideOf(before[word]) < 0 ? !isKept : isTurned(before[word], after[place]);
+    const isThere = isPartner || isTurned(rival, after[place]);
+    const isNeeded = rival ? isTurned(rival, after[place]) : !isKept;
     return { fate: isNeeded ? "needed" : "elsewhere", instead: isKept || !isThere ? "" : (after[place] ?? ""), loss };
   }
 

@@ -45,6 +45,9 @@ export class PageModel implements Source {
   get languages() {
     return this.carried.languages;
   }
+  get rivals() {
+    return this.carried.rivals;
+  }
   get hash() {
     return this.carried.model_hash;
   }

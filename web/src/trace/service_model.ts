@@ -17,6 +17,7 @@ export interface CarriedService {
   about: string;
   unit: "words" | "pieces";
   vocabulary_size: number;
+  rivals?: Record<string, number[]>;
 }
 
 interface Records extends CarriedRecords {
@@ -54,6 +55,9 @@ export class ServiceModel implements Source {
   }
   get languages() {
     return this.carried.languages;
+  }
+  get rivals() {
+    return this.carried.rivals;
   }
   get hash() {
     return this.carried.model_hash;

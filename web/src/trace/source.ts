@@ -50,6 +50,8 @@ export interface Source {
   readonly about: string;
   /** The model's own numbers, for the arithmetic; null if they are not here. */
   readonly model: { carried: CarriedModel; transformer: Transformer; tokenizer: WordTokenizer } | null;
+  /** The other genders or numbers of a target word, by ids. */
+  readonly rivals?: Record<string, number[]>;
   /** The target token of an id; only a live source has a vocabulary. */
   token(id: number): string;
   /** The text of target ids. */

@@ -14,14 +14,14 @@ from pellucid.cli.look.look_options import (
     check_one_text,
     read_texts,
 )
-from pellucid.cli.option_rules import Apart, check_rules
+from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import HEADS, Json, Model, Threads, check_utf8, described
 
 _DECODING = some_decoding("beam")
-_RULES = (Apart("translation", " ".join((*_DECODING, "prefix")), "it is not decoded"),)
-
-DEFAULT = ("occlusion", "integrated-gradients")
-"""The measures that are shown if none is named: those of a word, whose differences are exact."""
+_RULES = (
+    Needs("head", "measure"),
+    Apart("translation", " ".join((*_DECODING, "prefix")), "it is not decoded"),
+)
 
 
 @described(
@@ -30,7 +30,7 @@ DEFAULT = ("occlusion", "integrated-gradients")
     _DECODING,
     other=(
         "OTHER",
-        "The other word. [default: the next likeliest]",
+        "The other word. [default: another gender or number of WORD; otherwise none]",
         {"name": "--not"},
     ),
     translation=("TEXT", "Use this translation instead of the model's own."),
@@ -52,14 +52,15 @@ def why(
     threads: Threads = None,
     **options: Any,
 ) -> int:
-    """Say why a model wrote a word and not another one: which words speak for either.
+    """Say why a model wrote a word and not another one: what becomes of it without each word.
 
-    Every --measure is shown as the difference of the two words: above 0 a token speaks for WORD,
-    below 0 for the other. Without --measure they are occlusion and integrated-gradients, whose
-    differences are exact. --head chooses the place of a measure of attention.
+    Each word of TEXT is hidden from all others in turn, and the sentence is translated again, as on
+    the page: by how much do the odds of WORD fall? With --measure the two words are compared by a
+    measure instead: above 0 a token speaks for WORD, below 0 for the other. --head chooses the
+    place of a measure of attention.
     """
     check_rules(_RULES, {**options, "translation": translation, "prefix": prefix})
-    names = options["measure"] or DEFAULT
+    names = options["measure"] or ()
     check_measures(names)
     for name, given in (
         ("WORD", word),

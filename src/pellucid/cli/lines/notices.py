@@ -32,7 +32,7 @@ _FLAGS = {
     "stuck": "attending to one word all the time",
     "empty": "empty",
     "invented": "words for a line without letters",
-    "unsure": "improbable to the model itself",
+    "unsure": "improbable to the model itself, as a whole or at one word",
     "reordered": "placeholders such as %s in another order, in which programs fill them in",
     "partial": "perhaps without some words of the line",
 }

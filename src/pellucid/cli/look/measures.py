@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.cli.look.look_options import read_measure
+from pellucid.cli.look.reasons import say_differences, show_reasons, summarize_contrast
 from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
@@ -196,7 +197,7 @@ def show_contrast(
     Args:
         pair: the sentence with its translation.
         words: the text of the translation, its word, and the other one; None takes the likeliest.
-        names: of the measures.
+        names: of the measures; without one each source word is hidden.
         place: as `to_place` collects it.
         writer: where to show it.
 
@@ -205,7 +206,10 @@ def show_contrast(
     """
     # All are computed first: a mistake in the last measure shows before the first is drawn.
     contrast, maps = _contrast(pair, words, names, place)
-    writer.lines(_summarize_contrast(contrast))
+    if not maps:
+        show_reasons(contrast, writer)
+        return
+    writer.lines(summarize_contrast(contrast))
     for map_ in maps:
         # Zeros everywhere would look like a finding.
         if not MEASURES[map_.name].is_of_word and not map_.matrix.any():
@@ -213,6 +217,18 @@ def show_contrast(
             continue
         writer.lines(["", *describe_map(map_), *_rank(map_, contrast)])
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=False)
+    if len(maps) > 1:
+        numbers = [_by_word(map_) for map_ in maps]
+        writer.lines(["", *say_differences([map_.name for map_ in maps], numbers)])
+
+
+def _by_word(map_: Map) -> dict[str, float]:
+    """Return the numbers of the source words; of a word that occurs twice the larger one."""
+    found: dict[str, float] = {}
+    for word, value in zip(map_.column_labels, map_.source_matrix[0].tolist(), strict=False):
+        if abs(value) >= abs(found.get(word, 0.0)):
+            found[word] = value
+    return found
 
 
 def contrast_to_record(
@@ -233,6 +249,10 @@ def contrast_to_record(
         "other": other,
         "row": contrast.start,
         "difference": contrast.difference,
+        "hidden": [
+            {**vars(one), "fall": None if math.isnan(one.fall) else one.fall}
+            for one in (() if maps else contrast.hidden)
+        ],
         "measures": [
             {
                 "name": map_.name,
@@ -253,7 +273,9 @@ def _contrast(
     place: Mapping[str, Any],
 ) -> tuple[Contrast, list[Map]]:
     contrast = find_contrast(pair, *words)
-    asked = [read_measure(text) for text in names]
+    # A recurrent model has no positions to hide: it reads the sentence without the word.
+    usual = ("occlusion",) if pair.model.config.is_recurrent else ()
+    asked = [read_measure(text) for text in names or usual]
     maps = [contrast_measure(contrast, name, **place, **settings) for name, settings in asked]
     return contrast, maps
 
@@ -264,40 +286,6 @@ def _cannot_tell(name: str, contrast: Contrast) -> str:
         f"{name} cannot say why {why} and not {other}: both words are predicted from the same row, "
         "whose numbers are the same whichever is chosen. Try --measure occlusion."
     )
-
-
-def _summarize_contrast(contrast: Contrast) -> Iterator[str]:
-    why, other = contrast.words
-    first, second = contrast.pieces
-    # Rows and pieces count from where the two continuations part.
-    start = contrast.start
-    yield f"Why {why} and not {other}"
-    beginning = " ".join(contrast.why.predicted_tokens[:start])
-    yield f"Source       {' '.join(contrast.why.source_tokens)}"
-    yield f"Beginning    {beginning or '(nothing)'}"
-    for pieces, logs in zip((first, second), contrast.log_probabilities, strict=True):
-        each = " ".join(f"{piece} {log:.4f}" for piece, log in zip(pieces, logs, strict=True))
-        total = f" = {sum(logs):.4f}" if len(logs) > 1 else ""
-        yield f"             log-probability {each}{total}"
-    yield (
-        f"Difference   {contrast.difference:+.4f}: from row {start} on, "
-        f"{why if contrast.difference > 0 else other} is {times(abs(contrast.difference))} "
-        "likelier."
-    )
-    if len(first) > 1 or len(second) > 1:
-        yield (
-            "Words of several pieces: their log-probabilities, and the rows of a measure, are "
-            "added up, from where the pieces begin to differ."
-        )
-
-
-def times(difference: float) -> str:
-    """Say how many times likelier one word is, from the difference of their logs."""
-    # Beyond that the exponential overflows.
-    times = math.exp(min(difference, 500))
-    if times >= 1e6:
-        return f"{times:.0e} times"
-    return f"{times:,.1f} times" if times < 100 else f"{times:,.0f} times"
 
 
 def _rank(map_: Map, contrast: Contrast) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pellucid.bundle import load_bundle, resolve_model
 from pellucid.cli.look.head_history import write_found
-from pellucid.cli.look.measures import times
+from pellucid.cli.look.reasons import times
 from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line, report_problems
 from pellucid.cli.look.writer import LookWriter
 from pellucid.cli.outputs import Outputs

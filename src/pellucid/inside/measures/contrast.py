@@ -30,9 +30,18 @@ import numpy as np
 import torch
 
 from pellucid.config.head_address import parse_address
+from pellucid.corpora.rival_forms import RivalForms
 from pellucid.errors import InputError
 from pellucid.inside.changes.written_changes import MARKS, find_word
-from pellucid.inside.measures.maps import OWN, Map
+from pellucid.inside.measures.hiding import (
+    HiddenWord,
+    WordChoice,
+    find_reasons,
+    hide_each,
+    without_elision,
+    written_word,
+)
+from pellucid.inside.measures.maps import OWN, Map, target_words
 from pellucid.inside.measures.registry import MEASURES, measure
 from pellucid.inside.pair import PairData, problem_of
 from pellucid.text.line_words import line_words
@@ -51,12 +60,15 @@ class Contrast:
         other: the source with the beginning and the other one.
         start: the decoder row that predicts the first piece of both.
         words: the two words.
+        choice: the written word in the whole translation, and its rival if there is one: the other
+            word if it was named, or is another form of the written one.
     """
 
     why: PairData
     other: PairData
     start: int
     words: tuple[str, str]
+    choice: WordChoice
 
     @property
     def pieces(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -85,13 +97,33 @@ class Contrast:
         """Say which source words speak for the word that was written, as `contrast_measure`."""
         return contrast_measure(self, name, head, **options)
 
+    @cached_property
+    def hidden(self) -> tuple[HiddenWord, ...]:
+        """What hiding each source word does to the choice."""
+        return hide_each(self.choice)
+
+    @property
+    def written(self) -> str:
+        """The whole written word, such as *qu'elle*."""
+        return written_word(self.choice)
+
+    @property
+    def reasons(self) -> list[HiddenWord]:
+        """The source words that the word was written because of, the first one first."""
+        return find_reasons(self.hidden)
+
     def __repr__(self) -> str:
         """Name the two words and their difference, in one line."""
         return f"<Contrast of {self.words[0]} and {self.words[1]}: {self._said_difference}>"
 
     def __str__(self) -> str:
         """Say how much likelier the first word is, and which source words decide, as a table."""
-        return f"{self.words[0]} and not {self.words[1]}: {self._said_difference}\n{self.measure()}"
+        lines = [f"{self.words[0]} and not {self.words[1]}: {self._said_difference}"]
+        if self.why.model.config.is_recurrent:
+            return f"{lines[0]}\n{self.measure()}"
+        width = max(len(one.word) for one in self.hidden)
+        lines += [f"{one.word:{width}}  {one.fall:+.2f}  {one.text}" for one in self.hidden]
+        return "\n".join(lines)
 
     @property
     def _said_difference(self) -> str:
@@ -110,8 +142,9 @@ def find_contrast(pair: PairData, target: str, why: str, other: str | None) -> C
         pair: the sentence with its translation.
         target: the text of the translation.
         why: a word of it, or its number, from 0.
-        other: what might stand there instead, one word or several; None takes the word that the
-            model finds likeliest after the one that was written.
+        other: what might stand there instead, one word or several; None takes the form of another
+            gender or number, such as *il* for *elle*; of a word without one, the word that the
+            model finds likeliest after it.
 
     Raises:
         InputError: there is no such word, or several; the other one is equal or empty, or cannot
@@ -125,8 +158,14 @@ def find_contrast(pair: PairData, target: str, why: str, other: str | None) -> C
     # A word named without its marks is compared without them.
     bare = word if why == word else word.strip(MARKS) or word
     first = _tokens(pair, target, pair.target_ids, words, range(number, number + 1))
-    # The likeliest other word is what the model itself hesitates about.
-    wanted = _second(pair, first.start, bare) if other is None else other.strip()
+    if first and pair.target_ids[first.start] == tokenizer.config.unk_id:
+        raise InputError(
+            f"The word to explain must be one that the model knows, but is {show_unknown(bare)!r}, "
+            "its sign for all words that it does not know. Name another word."
+        )
+    # A word that agrees is asked about with its other form, as in a grammar.
+    form = _agreeing(pair, first.start, bare) if first and other is None else ""
+    wanted = form or _second(pair, first.start, bare) if other is None else other.strip()
     shown = show_unknown(bare)
     if not wanted or wanted == bare:
         raise InputError(
@@ -146,7 +185,38 @@ def find_contrast(pair: PairData, target: str, why: str, other: str | None) -> C
             f"The words must have tokens of their own, but {shown!r} or {wanted!r} has none in "
             "this model. Name others."
         )
-    return _make(pair, other_ids, first, second, (shown, wanted))
+    rival = wanted if form or other is not None else ""
+    choice = _choose(pair, first.start, bare, rival)
+    return _make(pair, other_ids, first, second, (shown, wanted), choice)
+
+
+def _choose(pair: PairData, row: int, written: str, rival: str) -> WordChoice:
+    """Describe the choice of a word: an elided word before both forms belongs to neither."""
+    forms = _agreement(pair).rivals(written)
+    begin, own = without_elision(written)
+    if rival.startswith(begin):
+        rival = rival[len(begin) :]
+    else:
+        own = written
+    number = next(at for at, places in enumerate(target_words(pair)) if row in places)
+    return WordChoice(pair, number, own, rival, is_form=begin + rival in forms)
+
+
+def _agreement(pair: PairData) -> RivalForms:
+    return RivalForms(pair.tokenizer.vocabulary("target"))
+
+
+def _agreeing(pair: PairData, row: int, written: str) -> str:
+    """Find the likeliest form of another gender or number that a row predicts; empty if none."""
+    tokenizer = pair.tokenizer
+    unknown_id = tokenizer.config.unk_id
+    ids = {form: tokenizer.encode_target(form) for form in _agreement(pair).rivals(written)}
+    known = [form for form in ids if unknown_id not in ids[form]]
+    if len(known) < 2:
+        return "".join(known)
+    with torch.inference_mode():
+        logits_V = pair.logits()[row]
+    return max(known, key=lambda form: float(logits_V[ids[form][0]]))
 
 
 def _second(pair: PairData, row: int, written: str) -> str:
@@ -268,7 +338,12 @@ def _tokens(
 
 
 def _make(
-    pair: PairData, other_ids: Sequence[int], first: range, second: range, words: tuple[str, str]
+    pair: PairData,
+    other_ids: Sequence[int],
+    first: range,
+    second: range,
+    words: tuple[str, str],
+    choice: WordChoice,
 ) -> Contrast:
     """Cut both continuations so that they begin where their pieces differ."""
     ids = pair.target_ids
@@ -301,4 +376,4 @@ def _make(
     ]
     if problem := problem_of(pair.model, pair.source_ids, pairs[1].target_ids):
         raise InputError(problem)
-    return Contrast(pairs[0], pairs[1], start, words)
+    return Contrast(pairs[0], pairs[1], start, words, choice)

@@ -286,11 +286,21 @@ def source_words(pair: PairData) -> tuple[tuple[int, ...], ...]:
     With a tokenizer of words, each token is one word. With SentencePiece, a word begins at a piece
     with a leading space; punctuation at its end does not belong to it.
     """
+    return _words_of(pair, pair.source_tokens, pair.source_ids)
+
+
+def target_words(pair: PairData) -> tuple[tuple[int, ...], ...]:
+    """Group the target tokens into words, as `source_words` does."""
+    return _words_of(pair, pair.predicted_tokens, pair.target_ids)
+
+
+def _words_of(
+    pair: PairData, tokens: Sequence[str], ids: Sequence[int]
+) -> tuple[tuple[int, ...], ...]:
     words: list[list[int]] = []
-    tokens = pair.source_tokens
     special = {pair.tokenizer.config.eos_id}
     is_open = False
-    for place, (token, id_) in enumerate(zip(tokens, pair.source_ids, strict=True)):
+    for place, (token, id_) in enumerate(zip(tokens, ids, strict=True)):
         # A piece without a leading space continues a word, unless pieces are words.
         is_alone = pair.tokenizer.config.kind == "words" or id_ in special
         if is_open and not is_alone and not token.startswith("\u2581"):

@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.bundle import Bundle, open_bundle, resolve_model, shipped_name
 from pellucid.config.model import AS_FIRST_BUILT, find_unlisted
 from pellucid.corpora.baselines import NOUN_GENDERS
+from pellucid.corpora.rival_forms import rival_ids
 from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.errors import InputError
 from pellucid.inside.measures.agreement import on_words
@@ -242,6 +243,7 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
         "decoding": config["decoding"],
         "source_vocabulary": bundle.tokenizer.vocabulary("source"),
         "target_vocabulary": bundle.tokenizer.vocabulary("target"),
+        "rivals": rival_ids(tuple(bundle.tokenizer.vocabulary("target"))),
         "tensors": tensors,
         "has_halves": has_halves,
         "weights": base64.b64encode((halves[:, 1] if has_halves else halves).tobytes()).decode(),

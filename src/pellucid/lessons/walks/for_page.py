@@ -52,6 +52,7 @@ def _for_page(
         "without": f"This model does not know “{unknown[0]}”." if unknown else "",
         "output": shown["lines"],
         "number": shown["answer"],
+        "cut": "" if unknown else shown["cut"],
         "measured_on": machine if statement.is_measured else "",
     }
 

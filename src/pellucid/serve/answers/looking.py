@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pellucid.corpora.rival_forms import rival_ids
 from pellucid.errors import InputError
 from pellucid.serve.answers.request_bodies import SEARCH, given_fields
 from pellucid.serve.answers.responses import Problem, about
@@ -253,6 +254,9 @@ def _vocabulary(
         count = min(MOST_NAMED, logits_TV.shape[1])
         # The names of a whole vocabulary would be too large for an answer.
         ids.update(map(int, (-logits_TV).argpartition(count - 1, axis=1)[:, :count].ravel()))
+    # The page asks why a word was written and not its other gender.
+    rivals = rival_ids(tuple(tokenizer.vocabulary("target")))
+    ids.update(*(rivals.get(id_, ()) for id_ in tuple(ids)))
     ordered = sorted(ids)
     return dict(zip(ordered, tokenizer.target_tokens(ordered), strict=True))
 

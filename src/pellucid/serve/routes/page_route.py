@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pellucid.corpora.rival_forms import rival_ids
 from pellucid.serve.models import Models, ServedModel
 from pellucid.serve.operations import Need, Operation
 from pellucid.serve.parts import Parts
@@ -115,4 +116,5 @@ def _describe(model: ServedModel) -> dict[str, Any]:
         "about": f"{layers}, {config.num_heads} heads, computed by this server",
         "unit": "words" if bundle.config.tokenizer.kind == "words" else "pieces",
         "vocabulary_size": config.target_vocabulary_size,
+        "rivals": rival_ids(tuple(bundle.tokenizer.vocabulary("target"))),
     }

@@ -1,0 +1,131 @@
+"""Why a word was written: what becomes of it when each source word is hidden."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from pellucid.cli.look.writer import LookWriter
+from pellucid.inside.measures.contrast import Contrast
+from pellucid.inside.measures.hiding import LEAST_CAUSE
+from pellucid.terminal.text import lay_out
+
+_HARDLY = 0.2
+"""A fall in nats below which nothing is shown, as on the page."""
+
+
+def show_reasons(contrast: Contrast, writer: LookWriter) -> None:
+    """Show what hiding each source word does to a choice, and what leaving it out says of that.
+
+    Args:
+        contrast: the written word and the other one.
+        writer: where to show it.
+
+    Raises:
+        InputError: the model is recurrent.
+    """
+    hidden = contrast.hidden
+    choice = contrast.choice
+    writer.lines(summarize_contrast(contrast))
+    writer.lines(["", _say_reasons(contrast)])
+    asked = f"odds of {choice.own} to {choice.rival}" if choice.rival else f"{choice.own} is"
+    rows = tuple((one.word, _say_fall(one.fall), one.stands or "-") for one in hidden)
+    writer.lines(
+        ["", "Each word is hidden from all others, and the sentence is translated again:", ""]
+    )
+    table = (("without", asked, "then stands"), *rows)
+    writer.lines(line.rstrip() for line in lay_out(table, (False, True, False)))
+    occlusion = contrast.measure("occlusion")
+    labels = occlusion.column_labels
+    left_out = dict(zip(labels, occlusion.source_matrix[0].tolist(), strict=False))
+    found = {one.word: one.fall for one in hidden if not math.isnan(one.fall)}
+    said = say_differences(("hiding", "occlusion"), (found, left_out))
+    writer.lines(["", *said])
+
+
+def _say_reasons(contrast: Contrast) -> str:
+    reasons = contrast.reasons
+    own = contrast.choice.own
+    if not reasons:
+        return f"No single word decides: without any one of them {own} stays nearly as likely."
+    turned = next((one for one in reasons if one.stands != contrast.written), None)
+    because = f"Because of {_list([one.word for one in reasons])}."
+    if turned is None:
+        return f"{because} Without {reasons[0].word} it is still {own}, but less likely."
+    return f"{because} Without {turned.word} the model writes {turned.stands or 'no such word'}."
+
+
+def _list(words: Sequence[str]) -> str:
+    return " and ".join([part for part in (", ".join(words[:-1]), words[-1]) if part])
+
+
+def _say_fall(fall: float) -> str:
+    if math.isnan(fall):
+        return "neither"
+    if abs(fall) < _HARDLY:
+        return ""
+    return f"{'÷' if fall > 0 else '×'} {in_two_digits(abs(fall))}"
+
+
+def say_differences(names: Sequence[str], measures: Sequence[Mapping[str, float]]) -> Iterator[str]:
+    """Say where measures put another word first, or speak for the other side, or that none does.
+
+    Args:
+        names: of the measures.
+        measures: for each its number of each source word.
+    """
+    firsts = [max(numbers, key=lambda word: numbers[word]) for numbers in measures]
+    if len(set(firsts)) == 1:
+        yield f"{_list(names)} put the same word first: {firsts[0]}."
+    else:
+        each = (f"{name} puts {word} first" for name, word in zip(names, firsts, strict=True))
+        yield f"The measures disagree: {', '.join(each)}."
+    for word in measures[0]:
+        values = [numbers.get(word, 0.0) for numbers in measures]
+        if max(values) >= LEAST_CAUSE and min(values) <= -LEAST_CAUSE:
+            each = (f"{value:+.2f} in {name}" for name, value in zip(names, values, strict=True))
+            yield f"They disagree about {word}: {', '.join(each)}."
+
+
+def summarize_contrast(contrast: Contrast) -> Iterator[str]:
+    """Yield the lines that introduce a choice: the sentence and how likely both words are."""
+    why, other = contrast.words
+    first, second = contrast.pieces
+    # Rows and pieces count from where the two continuations part.
+    start = contrast.start
+    yield f"Why {why} and not {other}"
+    beginning = " ".join(contrast.why.predicted_tokens[:start])
+    yield f"Source       {' '.join(contrast.why.source_tokens)}"
+    yield f"Beginning    {beginning or '(nothing)'}"
+    for pieces, logs in zip((first, second), contrast.log_probabilities, strict=True):
+        each = " ".join(f"{piece} {log:.4f}" for piece, log in zip(pieces, logs, strict=True))
+        total = f" = {sum(logs):.4f}" if len(logs) > 1 else ""
+        yield f"             log-probability {each}{total}"
+    yield (
+        f"Difference   {contrast.difference:+.4f}: from row {start} on, "
+        f"{why if contrast.difference > 0 else other} is {times(abs(contrast.difference))} "
+        "likelier."
+    )
+    if len(first) > 1 or len(second) > 1:
+        yield (
+            "Words of several pieces: their log-probabilities, and the rows of a measure, are "
+            "added up, from where the pieces begin to differ."
+        )
+
+
+def times(difference: float) -> str:
+    """Say how many times likelier one word is, from the difference of their logs."""
+    return f"{in_two_digits(difference)} times"
+
+
+def in_two_digits(difference: float) -> str:
+    """Write a factor from its logarithm in two digits, as the page does: 2.1, 690, 1.2 million."""
+    # Beyond that the exponential overflows.
+    factor = math.exp(min(difference, 500))
+    digits = 1 - math.floor(math.log10(factor))
+    rounded = round(factor, digits)
+    if rounded >= 1e9:
+        return f"{factor:.1e}"
+    if rounded >= 1e6:
+        return f"{rounded / 1e6:g} million"
+    return f"{rounded:,.1f}" if rounded < 10 else f"{rounded:,.0f}"
