@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,13 +86,13 @@ def test_outputs_that_cannot_be_are_refused(
     ],
 )
 def test_standard_output_takes_every_form(
-    run_cli: Callable[..., subprocess.CompletedProcess[bytes]],
     command: tuple[str, ...],
     form: str,
     begins: bytes,
     tmp_path: Path,
 ) -> None:
-    done = run_cli(*command, "-o", f"-.{form}", text=False)
+    words = [sys.executable, "-m", "pellucid", *command, "-o", f"-.{form}"]
+    done = subprocess.run(words, capture_output=True, check=False, cwd=tmp_path)
     assert done.returncode == 0
     assert done.stdout.startswith(begins)
     assert not list(tmp_path.iterdir())
