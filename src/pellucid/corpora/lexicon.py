@@ -125,7 +125,7 @@ def kinds_of(names: str) -> tuple[NounKind, ...]:
 
 
 def read_nouns(
-    rows: Mapping[str, Any], plurals: Mapping[str, str], french_plurals: Mapping[str, str]
+    rows: Mapping[NounKind, str], plurals: Mapping[str, str], french_plurals: Mapping[str, str]
 ) -> tuple[Noun, ...]:
     """Read a table of nouns, with the plurals that the endings do not tell."""
     nouns = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -129,33 +129,40 @@ _VERBS = _WORDS["verbs"]
 _COMMON = frozenset(_VERBS["common"].split())
 
 
-def _by_use(*verbs: FreeVerb) -> tuple[FreeVerb, ...]:
+def _by_use(verbs: Sequence[FreeVerb]) -> tuple[FreeVerb, ...]:
     """Repeat the common verbs: of all alike, each form would be too rare to learn."""
     return tuple(verb for verb in verbs for _ in range(4 if verb.english.base in _COMMON else 1))
 
 
 ACTS = _by_use(
-    *[verb for verb in TRANSITIVES if verb not in DITRANSITIVES],
-    *[
-        FreeVerb(
-            english_of(english),
-            french_of(french),
-            is_stative="s" in marks,
-            has_article="a" in marks,
-            kinds=kinds_of(names),
-        )
-        for english, french, names, marks in _VERBS["transitive"]
-    ],
-    *[_read_object(*row) for row in _VERBS["with_particle"]],
-    FreeVerb(english_of("have has had having"), HAVE, is_stative=True, kinds=kinds_of("all")),
+    (
+        *[verb for verb in TRANSITIVES if verb not in DITRANSITIVES],
+        *[
+            FreeVerb(
+                english_of(english),
+                french_of(french),
+                is_stative="s" in marks,
+                has_article="a" in marks,
+                kinds=kinds_of(names),
+            )
+            for english, french, names, marks in _VERBS["transitive"]
+        ],
+        *[
+            _read_object(english, particle, french, kinds)
+            for english, particle, french, kinds in _VERBS["with_particle"]
+        ],
+        FreeVerb(english_of("have has had having"), HAVE, is_stative=True, kinds=kinds_of("all")),
+    )
 )
 """Verbs with an object; one with a particle takes no pronoun here."""
 ALONE = _by_use(
-    *INTRANSITIVES,
-    *[
-        FreeVerb(english_of(english), french_of(french, with_etre=mark == ["e"]))
-        for english, french, *mark in _VERBS["intransitive"]
-    ],
+    (
+        *INTRANSITIVES,
+        *[
+            FreeVerb(english_of(english), french_of(french, with_etre=mark == ["e"]))
+            for english, french, *mark in _VERBS["intransitive"]
+        ],
+    )
 )
 NAMED: Mapping[str, tuple[English, French]] = {
     "".join(name) or english.split()[0]: (
