@@ -97,9 +97,9 @@ def rival_ids(vocabulary: tuple[str, ...]) -> Mapping[int, list[int]]:
 
 def _paradigms(known: Collection[str]) -> Iterator[tuple[str, ...]]:
     """Yield the forms of words as `agree` orders them, the surest ones first."""
-    if known >= _SIGNS_OF_GERMAN:
+    if _SIGNS_OF_GERMAN.issubset(known):
         yield from _GERMAN
-    if not known >= _SIGNS_OF_FRENCH:
+    if not _SIGNS_OF_FRENCH.issubset(known):
         return
     yield from _CLOSED
     words = sorted(word for word in known if word.islower() and word.isalpha())

@@ -40,7 +40,7 @@ def file_of(value: str) -> str | None:
     return value[1:] if value.startswith("@") and not value.startswith("@@") else None
 
 
-def text_of(value: str) -> str:
+def plain_phrase(value: str) -> str:
     """Return a text that is not ``@FILE`` as it is meant: ``@@x`` stands for ``@x``."""
     return value[1:] if value.startswith("@@") else value
 
@@ -48,7 +48,7 @@ def text_of(value: str) -> str:
 def read_prefix(value: str | None) -> str | None:
     """Return the prefix of a single line, which is the first line of FILE for ``@FILE``."""
     if value is None or (path := file_of(value)) is None:
-        return value and text_of(value)
+        return value and plain_phrase(value)
     return next(read_lines(path), "")
 
 
@@ -97,7 +97,7 @@ class ConstraintOptions:
         paths: dict[str, list[str]] = {}
         for name, values in phrases.items():
             paths[name] = [path for one in values if (path := file_of(one)) is not None]
-            texts[name] = [text_of(one) for one in values if file_of(one) is None]
+            texts[name] = [plain_phrase(one) for one in values if file_of(one) is None]
             for text in texts[name]:
                 check_utf8(name, text)
                 if name in _PHRASES and not text.strip():

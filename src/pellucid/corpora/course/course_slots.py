@@ -19,12 +19,12 @@ from pellucid.corpora.course.drawing import Drawing, Slot
 from pellucid.corpora.open.subjects import Subject, subject_of
 
 _SAY: dict[str, Callable[[Drawing, Slot], None]] = {
-    "S": noun_slots.say_subject,
+    "S": noun_slots.fill_subject,
     "REF": noun_slots.say_reference,
-    "N": noun_slots.say_noun,
+    "N": noun_slots.fill_noun,
     "NUM": noun_slots.say_number,
-    "W": noun_slots.say_table,
-    "A": noun_slots.say_adjective,
+    "W": noun_slots.fill_from_table,
+    "A": noun_slots.fill_adjective,
     "AN": noun_slots.say_of_noun,
     "CMP": noun_slots.say_degree,
     "SUP": noun_slots.say_degree,

@@ -33,7 +33,7 @@ _SEEN = COLORS | {"big", "small", "new"}
 """Adjectives by which one of two things is told: *the red one*."""
 
 
-def say_subject(drawing: Drawing, slot: Slot) -> None:
+def fill_subject(drawing: Drawing, slot: Slot) -> None:
     """Say a subject, and let the auxiliary of a question agree with it."""
     drawing.subject = draw_subject(drawing, slot)
     if drawing.auxiliary is None:
@@ -72,7 +72,7 @@ def say_reference(drawing: Drawing, _: Slot) -> None:
     drawing.subject = say_referring(drawing.sentence, drawing.entities[0])
 
 
-def say_noun(drawing: Drawing, slot: Slot) -> None:
+def fill_noun(drawing: Drawing, slot: Slot) -> None:
     """Say a noun with a determiner."""
     if slot.name == "like":
         drawing.entities.append(_say_alike(drawing))
@@ -138,7 +138,7 @@ def say_number(drawing: Drawing, _: Slot) -> None:
     drawing.say(*drawing.pick.one(NUMBERS))
 
 
-def say_table(drawing: Drawing, slot: Slot) -> None:
+def fill_from_table(drawing: Drawing, slot: Slot) -> None:
     """Say a phrase of a table; what is marked agrees with the subject."""
     sentence = drawing.sentence
     english, french = drawing.pick.one(TABLES[slot.name])
@@ -150,7 +150,7 @@ def say_table(drawing: Drawing, slot: Slot) -> None:
         sentence.french.append(Word(text, tuple(start + link for link in links)))
 
 
-def say_adjective(drawing: Drawing, _: Slot) -> None:
+def fill_adjective(drawing: Drawing, _: Slot) -> None:
     """Say an adjective of the subject."""
     drawing.say_quality()
 

@@ -37,7 +37,7 @@ def patterns_of(name: str) -> tuple[Pattern, ...]:
     return tuple(pattern for pattern in read for _ in range(pattern.times))
 
 
-def draw(pick: Pick, name: str) -> Sentence:
+def draw_course(pick: Pick, name: str) -> Sentence:
     """Draw a sentence of a construction."""
     sentence = Sentence(name, mood=GRAMMAR[name].get("mood", "statement"))
     say_pattern(sentence, pick, pick.one(patterns_of(name)))
@@ -109,7 +109,7 @@ def is_felt(sentence: Sentence) -> bool:
 
 
 def _drawer(name: str) -> Callable[[Pick], Sentence]:
-    return lambda pick: draw(pick, name)
+    return lambda pick: draw_course(pick, name)
 
 
 COURSE: dict[str, tuple[Callable[[Pick], Sentence], int]] = {

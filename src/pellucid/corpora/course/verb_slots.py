@@ -17,7 +17,7 @@ from pellucid.corpora.course.course_words import (
     pool,
 )
 from pellucid.corpora.course.drawing import Drawing, Slot
-from pellucid.corpora.course.noun_slots import draw_subject, say_table
+from pellucid.corpora.course.noun_slots import draw_subject, fill_from_table
 from pellucid.corpora.french import Word
 from pellucid.corpora.open.open_words import (
     AT_BE,
@@ -163,7 +163,7 @@ def say_often(drawing: Drawing, slot: Slot) -> None:
     if drawing.pick.chance(0.15):
         drawing.sentence.english.append("has" if drawing.subject.is_third else "have")
         manner = Manner("perfect", "", len(drawing.sentence.english) - 1)
-    say_table(drawing, Slot("W", "midperfect" if manner.auxiliary else "midverb"))
+    fill_from_table(drawing, Slot("W", "midperfect" if manner.auxiliary else "midverb"))
     said = words[place:]
     del words[place:]
     drawing.is_negated = False
