@@ -89,8 +89,10 @@ def described(match: re.Match[str]) -> str:
         # Its sentence stands where it is made; elsewhere Sphinx would take that of its type.
         module, _, last = name.rpartition(".")
         name = f"{import_module(module)._HOMES[last]}.{last}"
-    bases = "\n   :show-inheritance:" if kind == "exception" else ""
-    return f"```{{eval-rst}}\n.. auto{kind}:: {name}{bases}\n```"
+    options = "\n   :show-inheritance:" if kind == "exception" else ""
+    if name == "pellucid.Translator":  # Some of its methods stand in its bases.
+        options = "\n   :inherited-members: object"
+    return f"```{{eval-rst}}\n.. auto{kind}:: {name}{options}\n```"
 
 
 def escape_bars(app: Sphinx, kind: str, name: str, found: Any, how: Any, lines: list[str]) -> None:

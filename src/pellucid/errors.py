@@ -39,8 +39,11 @@ _OPTION = re.compile(
     r"(?P<command>\bpellucid [a-z]+ .*?(?=\. [A-Z]|$))"
     r"|(?<![\w-])(?:--(?P<name>[a-z][a-z-]*)|-(?P<short>o)\b)"
     # A value begins with a capital, a digit, or the path of a file; --set has its own.
-    r"(?: (?P<value>(?:'[^']*'|(?:[A-Z0-9~/$…]|[a-z_]+\.[a-z_]+=)\S*?))(?=[.,;:)]*(?:\s|$)))?"
+    r"(?: (?P<value>'[^']*'(?=[.,;:)]*(?:\s|$))"
+    r"|(?:[A-Z0-9~/$…]|[a-z_]+\.[a-z_]+=)\S*(?<![.,;:)])))?"
 )
+# Begins at beginnings of words only: a client's text in a sentence may be one of a million letters.
+_BEFORE_ANOTHER = re.compile(r"(?<!\S)(\S+) (?=[a-z_]+=)")
 _caller: Caller = "python"
 
 
@@ -81,10 +84,14 @@ def word_options(sentence: str, caller: Caller | None = None) -> str:
         key, is_setting, value = found["value"].strip("'").partition("=")
         if is_setting:
             return f'{name}={{"{key}": {value}}}'
-        return f'{name}="{key}"' if key[0] in "/~$" else f"{name}={key}"
+        return f'{name}="{key}"' if key[:1] in "/~$" else f"{name}={key}"
 
-    worded = _OPTION.sub(word, sentence)
-    return re.sub(r"(\b[a-z_]+=\S+) (?=[a-z_]+=)", r"\1, ", worded)
+    return _BEFORE_ANOTHER.sub(_end_argument, _OPTION.sub(word, sentence))
+
+
+def _end_argument(found: re.Match[str]) -> str:
+    """Write a comma between two arguments of Python that follow each other."""
+    return f"{found[1]}, " if re.search(r"\b[a-z_]+=\S", found[1]) else found[0]
 
 
 class PellucidError(Exception):

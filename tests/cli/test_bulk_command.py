@@ -236,11 +236,11 @@ def test_worker_that_translates_in_c_leaves_pytorch_unimported(run_python: Run) 
     code = """
 import sys
 from pellucid.cli.bulk.work import Work
-from pellucid.cli.options import CONSTRAINTS
 from pellucid.config import TreatmentConfig
 task = dict(
     files={"model": ["demo"], "forbid": [], "glossary": []}, kind="lines", score=False, given={},
-    form="plain", to=None, constraints=dict.fromkeys(CONSTRAINTS), column=None, into=None,
+    form="plain", to=None, constraints=dict(prefix=None, forbid=[], require=None, set=[]),
+    column=None, into=None,
     treatment=TreatmentConfig().model_dump(),
 )
 work = Work(task, 1)

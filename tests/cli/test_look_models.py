@@ -16,6 +16,7 @@ from small_recurrent import WORDS, save_recurrent
 import pellucid
 from pellucid.bundle import load_bundle, save_bundle
 from pellucid.config import LanguagesConfig
+from pellucid.text.tokenizers.whole_words import without_joiner
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 LINE = " ".join(WORDS[:5])
@@ -55,7 +56,7 @@ def test_both_answers_stand_in_one_table_with_the_probabilities_of_each(
     assert len(first.predicted_tokens) != len(second.predicted_tokens)
     for trace in (first, second):
         for token, logarithm in zip(trace.predicted_tokens, trace.log_probabilities, strict=True):
-            assert f" {token}, p {np.exp(logarithm):.3f}" in found.stdout
+            assert f" {without_joiner(token)}, p {np.exp(logarithm):.3f}" in found.stdout
 
 
 def test_json_holds_both_answers_with_their_traces(

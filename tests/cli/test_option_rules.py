@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pellucid.cli.option_rules import Apart, Needs, check_rules
-from pellucid.errors import InputError
+from pellucid.errors import InputError, speaking_to
 
 RULES = (
     Needs("column words", "row"),
@@ -38,7 +38,8 @@ RULES = (
 def test_broken_rules_are_refused_in_a_sentence(options: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError) as error:
         check_rules(RULES, options)
-    assert str(error.value) == sentence
+    with speaking_to("command"):
+        assert str(error.value) == sentence
 
 
 @pytest.mark.parametrize(

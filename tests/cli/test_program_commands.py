@@ -159,7 +159,7 @@ def test_settings_of_a_server_count_more_the_nearer_they_are(tmp_path: Path) -> 
             "",
             {},
             ("limits.beam=0",),
-            "limits.beam must be at least 1, but is 0 (--",
+            "limits.beam must be at least 1, but is 0 (settings)",
         ),
     ],
 )

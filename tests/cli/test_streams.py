@@ -24,7 +24,7 @@ from pellucid.cli.lines.streams import (
     parallel_windows,
     to_json_line,
 )
-from pellucid.errors import DataError, InputError, OutputError
+from pellucid.errors import DataError, InputError, OutputError, speaking_to
 
 
 def names(folder: Path) -> list[str]:
@@ -80,6 +80,7 @@ def test_open_output_impossible_target_is_refused(
     (tmp_path / "there.txt").write_text("old")
     (tmp_path / "folder").mkdir()
     with (
+        speaking_to("command"),
         pytest.raises(InputError, match=expected),
         open_output(str(tmp_path / target), may_overwrite=may_overwrite),
     ):

@@ -42,7 +42,7 @@ def test_one_line_is_not_called_lines(run_here: Run, write_lines: WriteLines) ->
     done = run_here(
         "study", "demo", "--source", write_lines("one", line), "--head", "decoder.1.self.0"
     )
-    assert done.stdout.startswith("1 line, BLEU ")
+    assert done.stdout.startswith("1 line, with the model's own translations as targets\n")
     pair = write_lines("pair", line, "The cake was good.")
     assert run_here("patch", "demo", "--source", pair).stdout.startswith("1 pair of lines; ")
 
@@ -236,7 +236,7 @@ def test_history_writes_a_table_records_and_a_picture(
         (["-o", "x.html"], "must end in .svg, .json, .csv, .txt"),
         (["--figure", "cut_bleu"], "--figure must name a figure of heads"),
         (["--figure", "pronoun"], "--figure must name a figure of heads"),
-        ([], "keeps no checkpoints. Name the folder of another run"),
+        ([], "keeps no models. Name the folder of another run"),
     ],
 )
 def test_history_with_options_that_do_not_fit_is_refused(

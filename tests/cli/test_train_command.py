@@ -46,7 +46,7 @@ def test_text_whose_ending_says_nothing_is_told_the_endings(run_here: Run, tmp_p
     (tmp_path / "bars.txt").write_text("A cat. ||| Un chat.\n")
     done = run_here("train", str(tmp_path / "bars.txt"), "-o", str(tmp_path / "run"))
     assert done.returncode == 2
-    assert "a table of pairs must end in .tsv, .csv, .jsonl or .parquet" in done.stderr
+    assert "must be a recipe (.toml) or have both sides (.tsv, .csv, .jsonl, .po," in done.stderr
     (tmp_path / "bars.txt").rename(tmp_path / "bars.tsv")
     done = run_here("train", str(tmp_path / "bars.tsv"), "-o", str(tmp_path / "run"))
     assert done.returncode == 2

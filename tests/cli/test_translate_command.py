@@ -387,7 +387,7 @@ def test_resume_keeps_line_numbers_and_the_exit_code_of_failed_lines(
     assert "line 1: It" in interrupted(run_here, echo, output, *form, stdin=stdin)
     done = run_here("translate", "m", "-o", str(output), *form, stdin=stdin)
     assert (done.returncode, output.read_text()) == (3, whole.stdout)
-    assert "1 of the 14 lines" in done.stderr
+    assert "1 of 14 lines that an earlier run finished" in done.stderr
     assert "line 22: It must not shout." in done.stderr
 
 

@@ -11,11 +11,16 @@ from of_subwords import SUBWORDS
 
 import pellucid
 from pellucid.cli.lines.constraint_options import ConstraintOptions
+from pellucid.cli.lines.decoding_options import given_treatment
 from pellucid.cli.lines.translation_job import TranslationJob
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-KNOWN = ("The pizza came out of the oven and it tasted good.", "The cat is red.", "The dog ate it.")
+KNOWN = (
+    "The pizza came out of the oven and it tasted good.",
+    "The cat is red.",
+    "The dog ate the pizza.",
+)
 
 
 @pytest.fixture(scope="module")
@@ -156,10 +161,13 @@ def test_options_without_effect_are_said_to_have_none(run_here: Run) -> None:
 def test_state_of_an_output_records_how_lines_are_treated() -> None:
     nothing = ConstraintOptions("", (), (), None, {}, {})
     translator = pellucid.load(SUBWORDS)
-    one, other = (
+    options = {"clean": True, "unknown": "token", "retry": False}
+    one, *others = (
         TranslationJob(
-            translator, {}, nothing, "plain", {"clean": True, "split": is_split}, ()
+            translator, {}, nothing, "plain", given_treatment(options | {"split": how}), ()
         ).identify()
-        for is_split in (True, False)
+        for how in ("sentences", "long", "none")
     )
-    assert (one["--clean"], one["--split"], other["--split"]) == (True, True, False)
+    assert one["--clean"]
+    assert one["--split"] == [True, False]
+    assert [other["--split"] for other in others] == [[False, True], [False, False]]

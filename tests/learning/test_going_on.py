@@ -34,7 +34,7 @@ def test_a_model_whose_checkpoints_are_gone_is_never_replaced(
     if not whole_folder:
         (finished_run / "checkpoints").mkdir()
     with pytest.raises(
-        ConfigurationError, match=r"no checkpoint to continue .* step \d+ in .*--start"
+        ConfigurationError, match=r"no checkpoint to continue .* step \d+ in .*, with start="
     ):
         run_in(tmp_path)
     assert model_bytes(finished_run / "bundle") == before
@@ -118,9 +118,7 @@ def test_a_run_made_from_a_model_names_it_where_it_is_left_out(
     text = (finished_run / "recipe.toml").read_text()
     changed = text.replace("[start]\n", f'[start]\nmodel_hash = "{"a" * 64}"\n')
     (finished_run / "recipe.toml").write_text(changed)
-    with pytest.raises(
-        ConfigurationError, match=r"the model to start from \(--start, start\.model"
-    ):
+    with pytest.raises(ConfigurationError, match=r"the model to start from \(start, start\.model"):
         run_in(tmp_path)
 
 

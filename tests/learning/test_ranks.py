@@ -296,8 +296,8 @@ def test_places_are_those_that_launchers_give() -> None:
         ({"RANK": "8"}, None, r"RANK must be below WORLD_SIZE, but is 8\."),
         ({"WORLD_SIZE": "many"}, None, r"WORLD_SIZE must be a whole number, but is 'many'\."),
         ({"MASTER_PORT": ""}, None, r"MASTER_PORT must be a whole number, but is ''\."),
-        ({}, 0.0, r"--wait must be above 0 and .*, but is 0 with 8\."),
-        ({"WORLD_SIZE": "1"}, 5.0, r"--wait .* needs torchrun or srun .*, but is 5 with 1\."),
+        ({}, 0.0, r"^wait must be above 0 and .*, but is 0 with 8\."),
+        ({"WORLD_SIZE": "1"}, 5.0, r"^wait .* needs torchrun or srun .*, but is 5 with 1\."),
     ],
 )
 def test_places_that_make_no_sense_are_refused(

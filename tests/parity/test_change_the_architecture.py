@@ -25,7 +25,7 @@ assert pellucid.__file__.startswith(sys.argv[1]), pellucid.__file__
 for case in ("equal lengths", "the paper's"):
     folder = save_random(Path(sys.argv[1]) / case, **CASES[case])
     translator = pellucid.load(folder)
-    for given in ({"target": TARGET}, {"max_length": 7}):
+    for given in ({"translation": TARGET}, {"max_length": 7}):
         trace = translator.look(SOURCE, everything=True, float64=True, **given)
         assert_equals_numpy(trace, folder)
         assert not trace.problems

@@ -176,7 +176,7 @@ def test_a_file_beside_the_arrays_of_an_archive_is_refused(tmp_path: Path) -> No
 
 def test_a_place_without_a_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="-o must name a folder"):
+    with pytest.raises(InputError, match=r"^output must name a folder"):
         check_place(Path())
 
 

@@ -357,7 +357,7 @@ def test_keys_file_of_another_editor_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])
 def test_public_address_needs_keys_or_an_explicit_wish(host: str) -> None:
-    with pytest.raises(InputError, match="--key-file"):
+    with pytest.raises(InputError, match="Give key_file=FILE, or public_no_auth to let"):
         Settings(host=host).check_public(is_public=False)
     Settings(host=host).check_public(is_public=True)
     Settings(host=host, keys=Keys([hash_key(KEY)])).check_public(is_public=False)

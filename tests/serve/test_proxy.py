@@ -97,13 +97,16 @@ def test_prefix_is_left_out_of_paths_and_the_page_asks_below_it(behind: Live) ->
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"path_prefix": "mt"}, {"path_prefix": "/mt/"}, {"path_prefix": "//x"}]
-    + [{"trusted_proxies": (one,)} for one in ("proxy", "10.0.0.1/8", "")],
+    ("field", "wrong", "setting"),
+    [("path_prefix", one, "path_prefix") for one in ("mt", "/mt/", "//x")]
+    + [("trusted_proxies", one, "trust_proxy") for one in ("proxy", "10.0.0.1/8", "")],
 )
-def test_settings_of_a_proxy_that_are_wrong_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="--"):
-        Settings(**wrong)
+def test_settings_of_a_proxy_that_are_wrong_are_refused(
+    field: str, wrong: str, setting: str
+) -> None:
+    value: Any = wrong if field == "path_prefix" else (wrong,)
+    with pytest.raises(InputError, match=rf"but is '{wrong}'\. Change serve\.{setting}\.$"):
+        Settings(**{field: value})
 
 
 def test_only_listed_proxies_are_trusted() -> None:

@@ -13,7 +13,7 @@ from growing import find_growing
 from starlette.requests import Request
 
 from pellucid.documents.markup.reading import visible_text
-from pellucid.errors import DataError, PellucidError
+from pellucid.errors import DataError, PellucidError, word_options
 from pellucid.serve.answers.request_bodies import make_schemas
 from pellucid.serve.answers.responses import Problem, from_error
 from pellucid.serve.compat.language_pairs import Detector, to_code
@@ -216,6 +216,7 @@ READERS: Mapping[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         lambda text: from_error(DataError(f"A text must be so, but is {text!r} (/a/b:1).")),
         ("{}", "'{}", "/a{}b"),
     ),
+    "options in a sentence": (word_options, ("{}", "--to A{}b", "--to '{}", "a={}b")),
 }
 """What reads a part of a request, and frames for repeated signs."""
 

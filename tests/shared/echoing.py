@@ -54,6 +54,10 @@ class Echo:
         )
 
     @property
+    def own_precision(self) -> str:
+        return self.decoding.precision
+
+    @property
     def model_hashes(self) -> tuple[str, ...]:
         return (self.model_hash,)
 

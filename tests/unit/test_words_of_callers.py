@@ -23,6 +23,7 @@ SENTENCES = {
     "Set data.columns (--set 'data.columns=[2, 1]').": (
         'Set data.columns (settings={"data.columns": [2, 1]}).'
     ),
+    "Name a word, but not --with ''.": 'Name a word, but not with="".',
     "Go on with --start /runs/a.": 'Go on with start="/runs/a".',
     "Train one first: pellucid train --help says how.": (
         "Train one first: pellucid train --help says how."

@@ -276,6 +276,8 @@ def test_search_of_the_duel_stops_and_is_taken_up_again(browser: Browser, duel_p
     reader.click_text("Stop")
     assert not reader.texts("progress")
     assert not re.search("smallest change", reader.texts(".answer")[0])
+    # What is being decoded ends first.
+    reader.wait("/Look for the rest/.test(document.querySelector('.answer').textContent)")
     reader.click_text("Look for the rest")
     reader.wait("/smallest change/.test(document.querySelector('.answer').textContent)")
     assert lead(reader).startswith("You won")

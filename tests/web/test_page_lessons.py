@@ -111,10 +111,10 @@ def test_picture_of_a_claim_is_set_to_its_head_row_and_step_after_the_answer(
     reader.click_text("Show the answer")
     assert "You guessed: five" in reader.texts(".answer p")
     assert reader.texts(".look > .stack h2") == ["encoder self-attention, layer 0, head 3"]
-    assert reader.texts(".drawer h2") == ["it → pizza"]
+    assert reader.texts(".drawer h2") == ["tasted → pizza"]
     assert "Step 1 of " in reader.texts(".drawer .nav")[0]
     assert "head=encoder.0.self.3" in reader.link
-    assert "cell=8%2C1" in reader.link
+    assert "cell=9%2C1" in reader.link
     # The next screen asks again, and shows its own step.
     for _ in range(2):
         reader.click_text("Next")

@@ -120,6 +120,9 @@ def test_notes_of_the_command_stand_below_the_line(
 ) -> None:
     reader = PageReader(browser, demo_page, "#view=look")
     assert not remarks(reader)
+    assert reader.texts(".composer .seen") == ["· The English is in the training text."]
+    reader.type("The pizza is a cold car.")
+    assert not reader.texts(".composer .seen")
     untrained = pellucid.load("demo-untrained")
     path = tmp_path / "untrained.html"
     trace = untrained.look(TEXT, beam=1)

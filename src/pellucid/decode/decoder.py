@@ -58,7 +58,12 @@ class Decoder:
         return self._native.find_obstacle(precision)
 
     def computes(self, precision: Precision) -> Precision:
-        """Return the precision that is computed in where this one is asked for."""
+        """Return the precision that is computed in where this one is asked for.
+
+        A recurrent model, which is never stored in int8, refuses that when it decodes.
+        """
+        if self._models[0].config.is_recurrent:
+            return precision
         is_unserved = precision == "int8" and self.find_obstacle(precision) is not None
         return "float32" if is_unserved else precision
 

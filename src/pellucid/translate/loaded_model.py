@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from pellucid.arguments import named
 from pellucid.bundle import Bundle
@@ -117,10 +117,6 @@ class LoadedModel:
         """The precision of the model, in which every command writes the same words."""
         defaults = self.decoding if self._bundle is None else self._bundle.config.decoding
         return defaults.precision
-
-    def other_precision(self, config: DecodingConfig) -> Precision | Literal[""]:
-        """Return the precision of a call if the model's own is another one, otherwise ``""``."""
-        return "" if config.precision == self.own_precision else config.precision
 
     @property
     def is_ensemble(self) -> bool:

@@ -304,7 +304,13 @@ class Translator(TextTranslator):
             InputError: the line cannot be translated, its translation has no such word, or several,
                 or the other one cannot be compared.
         """
-        return self.pair(text, translation, **options).why(word, other)
+        from pellucid.inside.measures.contrast import find_contrast
+
+        pair = self.pair(text, translation, **options)
+        if translation is None:
+            return pair.why(word, other)
+        # A word that the model does not know is named as it was given, and not as <unk>.
+        return find_contrast(pair, translation, str(word), other)
 
 
 @named()

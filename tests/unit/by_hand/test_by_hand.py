@@ -170,7 +170,7 @@ def test_not_on_your_life_default_is_off_by_what_the_rows_say() -> None:
 
 @pytest.mark.parametrize("d_key", [0, -64, 10**7])
 def test_not_on_your_life_impossible_d_key_is_refused(d_key: int) -> None:
-    with pytest.raises(InputError, match=rf"is {d_key} \(--d-key\)"):
+    with pytest.raises(InputError, match=rf"is {d_key} \(d_key\)"):
         not_on_your_life(d_key)
 
 
@@ -319,7 +319,7 @@ def test_row_every_written_equation_holds(name: str) -> None:
 
 
 def test_row_that_is_not_there_is_refused_with_the_range() -> None:
-    rows = r"from 0 to 5, but is 6 \(--row, not-on-your-life\)\. Choose one of: 0 <start>, 1 not,"
+    rows = r"from 0 to 5, but is 6 \(row, not-on-your-life\)\. Choose one of: 0 <start>, 1 not,"
     with pytest.raises(InputError, match=rows):
         follow_row_of(worked("not-on-your-life"), 6)
     with pytest.raises(InputError, match="is -1"):

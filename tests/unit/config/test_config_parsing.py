@@ -154,4 +154,4 @@ def test_random_heads_end_when_no_more_differ(run_here: Run) -> None:
     assert "--random 100,000 asks for more other heads than there are" in done.stderr
     refused = run_here(*words, "100001")
     assert refused.returncode == 2
-    assert "--random must be at most 100,000, but is 100001." in refused.stderr
+    assert "--random must be from 1 to 100,000, but is 100001." in refused.stderr

@@ -223,7 +223,10 @@ BROKEN: dict[str, tuple[Change, str]] = {
     "padding unknown": (change_json("config.json", pad_token_id=None), "pad_token_id must be"),
     "padding is the end": (change_json("config.json", pad_token_id=3), "differ from each other"),
     "several ends": (change_json("config.json", eos_token_id=[3, 4]), "eos_token_id must be"),
-    "no beam": (change_json("generation_config.json", num_beams=0), "beam must be greater"),
+    "no beam": (
+        change_json("generation_config.json", num_beams=0),
+        "beam must be at least 1, but is 0 (",
+    ),
     "a tensor missing": (change_tensors(lambda tensors: tensors.pop(QUERY)), f"contain {QUERY}"),
     "no embeddings": (
         change_tensors(lambda tensors: tensors.pop("model.shared.weight")),

@@ -182,7 +182,7 @@ def test_views_are_all_there_once_and_can_be_narrowed() -> None:
         ({"layer": 3}, r"layer must be from 0 to 2.* is 3"),
         ({"layer": -1}, r"layer must be from 0 to 2.* is -1"),
         ({"head": 5}, r"head must be from 0 to 4.* is 5"),
-        ({"head": 1, "maps": ["layer-mean"]}, r"layer-mean cannot be combined with --head"),
+        ({"head": 1, "maps": ["layer-mean"]}, r"map layer-mean cannot be combined with head=1"),
     ],
 )
 def test_views_that_do_not_exist_are_refused(asked: dict[str, object], said: str) -> None:

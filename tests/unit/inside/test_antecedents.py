@@ -236,7 +236,7 @@ def test_vectors_of_the_pronoun_are_those_of_a_trace(cases: list[Case]) -> None:
     trace = replay(case.pair)
     everything = pellucid.load(SUBWORDS).look(
         source_text(case.pair.tokenizer, case.pair.source_ids),
-        target=case.pair.tokenizer.decode_target(case.pair.target_ids),
+        translation=case.pair.tokenizer.decode_target(case.pair.target_ids),
         everything=True,
     )
     assert trace.source_tokens == everything.source_tokens

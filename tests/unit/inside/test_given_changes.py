@@ -149,7 +149,10 @@ def test_why_is_the_same_by_all_its_ways(demo: Translator) -> None:
     ]
     differences = {round(one.difference, 6) for one in found}
     assert differences == {round(found[0].difference, 6)}
-    assert str(found[0]).startswith("elle and not il: 6.53 nats\nocclusion, decoder")
+    said, *hidden = str(found[0]).splitlines()
+    assert said == "elle and not il: 6.53 nats"
+    assert [line.split()[0] for line in hidden] == [one.word for one in found[0].hidden]
+    assert "pizza   +12.82  Le four " in str(found[0])
     largest = found[0].measure().source_matrix[0].argmax()
     assert pair.source_tokens[largest] == "pizza"
     assert repr(found[0]) == "<Contrast of elle and il: 6.53 nats>"

@@ -79,6 +79,8 @@ def test_word_without_another_form_loses_probability(demo: Translator) -> None:
 def test_unknown_word_is_not_asked_about(demo: Translator) -> None:
     with pytest.raises(InputError, match="must be one that the model knows"):
         demo.why("My kitten did not eat the soup.", "1")
+    with pytest.raises(InputError, match="is 'chatton', a word of the translation that it reads"):
+        demo.why("My kitten was cold.", "1", translation="Mon chatton était froid.")
 
 
 def test_recurrent_model_hides_no_word() -> None:

@@ -140,10 +140,10 @@ def test_run_with_fewer_than_two_models_is_refused(
     tmp_path: Path, bundle_folder: Path, number: int
 ) -> None:
     (tmp_path / "recipe.toml").write_text(json.dumps({}))
-    said = "keeps no checkpoints"
+    said = "keeps no models"
     if number:
         shutil.copytree(bundle_folder, tmp_path / "history" / "step-00000007")
-        said = r"keeps only that of step 7. Name .* or train with --keep-every 100"
+        said = r"keeps only that of step 7. Name .* or train with keep_every=100"
     with pytest.raises(InputFileNotFoundError, match=said):
         follow_heads(tmp_path, [SOURCE], [TARGET])
 

@@ -195,6 +195,8 @@ def test_the_table_of_heads_names_the_taught_head_and_those_that_rest() -> None:
         "decoder.1.cross.2 is the head that was taught word links in training.",
         "Heads that rest on </s> with half of their weight or more: decoder.1.cross.1.",
         "A head that a row does not need rests there, which costs nothing.",
+        "Heads that look at all words alike in most rows, and are idle there: "
+        "decoder.1.cross.0, decoder.1.cross.2.",
     ]
     arrays["decoder.1.cross.weights"] = weights[[0, 0, 0]]
     assert list(describe_heads(replace(made, arrays=arrays, model={}))) == []

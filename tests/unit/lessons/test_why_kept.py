@@ -112,10 +112,15 @@ def test_page_and_log_of_claims_have_the_kept_answers_and_verdicts(path: Path) -
     page = (Path(__file__).parents[3] / "docs" / "claims.md").read_text(encoding="utf-8")
     log = (path.parent / "README.md").read_text(encoding="utf-8")
     verdicts = [finding["verdict"] for finding in measurement["findings"]]
-    outcomes = "; ".join(verdict["outcome"] for verdict in verdicts)
+    said = "<br>".join(
+        f"“{finding['statement']['says']}”: **"
+        + ("open" if (verdict := finding["verdict"])["outcome"] == "open" else verdict["sentence"])
+        + "**"
+        for finding in measurement["findings"]
+    )
     answer = f"*{measurement['question']}* {measurement['number']}".replace("|", "\\|")
     place = f"[`{path.stem}`](../benchmarks/results/claims/README.md#{path.stem})"
-    assert f"| {place} | {answer} | {outcomes} |\n" in page
+    assert f"| {place} | {answer} | {said} |\n" in page
     _, _, section = log.partition(f"\n## {path.stem}\n")
     for verdict in verdicts:
         assert f": **{verdict['sentence']}**." in section.partition("\n## ")[0]

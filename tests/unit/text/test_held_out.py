@@ -73,7 +73,9 @@ def test_text_of_several_targets_each_is_split_though_none_is_unique() -> None:
 
 def test_text_of_three_targets_is_refused_with_the_cause() -> None:
     pairs = [(f"s{n}", ("ja", "nein", "OK")[n % 3]) for n in range(2000)]
-    with pytest.raises(DataError, match=r"of 2,000 pairs nearly all .* data\.validation"):
+    with pytest.raises(
+        DataError, match=r'of 2,000 pairs nearly all .* settings=\{"data\.validation": FILE\}\.$'
+    ):
         hold_out(pairs, 1000)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pellucid.config import DataConfig, Recipe, apply_overrides
-from pellucid.errors import DataError, PellucidError
+from pellucid.errors import DataError, PellucidError, speaking_to
 from pellucid.text.reading import row_sides
 from pellucid.text.reading.bad_lines import BadLines
 from pellucid.text.reading.sentence_pairs import read_pairs
@@ -136,7 +136,9 @@ def test_advice_takes_no_column_of_numbers(tmp_path: Path, header: str, named: l
     path.write_text(f"{header}\n" + "".join(f"{n}\ta\tb\n" for n in range(9)))
     with pytest.raises(PellucidError) as refused:
         read(path)
-    assert f"data.columns={json.dumps(named)}" in str(refused.value)
+    assert f'settings={{"data.columns": {json.dumps(named)}}}' in str(refused.value)
+    with speaking_to("command"):
+        assert f"--set 'data.columns={json.dumps(named)}'" in str(refused.value)
 
 
 def test_stray_quotation_mark_does_not_change_the_separator(tmp_path: Path) -> None:
@@ -155,7 +157,10 @@ def test_advice_to_name_columns_can_be_typed(tmp_path: Path) -> None:
     path.write_text("id\tEnglish\tDeutsch\n" + "".join(f"{n}\ta\tb\n" for n in range(9)))
     with pytest.raises(PellucidError) as refused:
         recipe_for([str(path)], tmp_path, ("fr", "it"))
-    words = shlex.split(str(refused.value).split(" such as ")[1])
+    in_python = str(refused.value).split(" such as ")[1]
+    assert in_python.startswith('settings={"data.columns": ["English", "Deutsch"]} ')
+    with speaking_to("command"):
+        words = shlex.split(str(refused.value).split(" such as ")[1])
     assert words[:2] == ["--set", 'data.columns=["English", "Deutsch"]']
     values = recipe_for([str(path)], tmp_path, ("en", "de"), [words[1]])
     assert apply_overrides(values, [words[1]])["data"]["columns"] == ["English", "Deutsch"]

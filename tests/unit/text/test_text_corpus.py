@@ -224,7 +224,7 @@ def test_resolve_folder_unset_variable_says_what_to_do(
     if value is not None:
         monkeypatch.setenv("SOME_CORPUS", value)
     with pytest.raises(
-        InputFileNotFoundError, match=r"Set SOME_CORPUS to .*--set data\.folder=DIR"
+        InputFileNotFoundError, match=r'Set SOME_CORPUS to .*settings=\{"data\.folder": DIR\}\.$'
     ):
         list(read_pairs(data(folder="$SOME_CORPUS/sub"), "train", Path()))
 

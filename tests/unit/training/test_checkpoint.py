@@ -377,7 +377,7 @@ def test_where_only_the_place_to_go_back_to_is_damaged_nobody_is_sent_to_the_sta
         save(tmp_path, bundle, step, every=7)
     truncate(tmp_path / "step-00000007" / "model.safetensors")
     with pytest.raises(
-        BundleError, match=rf"another folder with -o and --start {tmp_path.parent} "
+        BundleError, match=rf'another folder with output and start="{tmp_path.parent}" to train'
     ) as found:
         load_newest_checkpoint(tmp_path, to_go_back_every=7)
     assert "go back to after updates that were not finite, but all 1" in str(found.value)

@@ -131,7 +131,7 @@ def test_another_teacher_is_refused_without_hashes(tmp_path: Path) -> None:
     check_settings(path, settings)
     check_settings(path, settings)
     with pytest.raises(
-        ConfigurationError, match=r"have another teacher\. Choose another folder with -o"
+        ConfigurationError, match=r"have another teacher\. Choose another folder with output,"
     ):
         check_settings(path, {**settings, "models": ["251c", "77ab"]})
     with pytest.raises(ConfigurationError, match=r"have beam 5, not 3\."):
@@ -187,7 +187,7 @@ def test_validation_text_that_is_set_aside_is_the_students_too(tmp_path: Path) -
     assert (
         find_aside(student, tmp_path).held_out.splits == find_aside(data, tmp_path).held_out.splits
     )
-    with pytest.raises(ConfigurationError, match="--with-original needs a recipe that names"):
+    with pytest.raises(ConfigurationError, match=r"^with_original needs a recipe that names"):
         _with_split_named(replace(task, with_original=True), data)
 
 

@@ -135,7 +135,7 @@ def test_check_counts_lines_without_links_and_names_a_file_without_any(tmp_path:
     change_lines(tmp_path / "train.align", dict.fromkeys((3, 50), ""))
     (finding,) = findings(tmp_path)
     assert (finding.severity, finding.count) == ("note", 2)
-    assert "2 lines of train.align (0.50%) without a link" in finding.sentence
+    assert "2 lines of train.align (0.50 %) without a link" in finding.sentence
     change_lines(tmp_path / "train.align", dict.fromkeys(range(1, 401), ""))
     (finding,) = findings(tmp_path)
     assert (finding.severity, finding.count) == ("warning", 400)
@@ -210,16 +210,16 @@ def test_resuming_with_other_text_names_the_way_to_train_on(tmp_path: Path) -> N
     run = tmp_path / "run"
     change_lines(tmp_path / "train.en", {5: "the dog sees a cat"})
     with pytest.raises(
-        ConfigurationError, match=rf"in another folder \(-o\), with --start {run}\."
+        ConfigurationError, match=rf'in another folder \(output\), with start="{run}"\.'
     ):
         prepare(tmp_path)
     more = {"train": [["train.en", "train.fr"], ["train.en", "train.fr"]]}
-    with pytest.raises(ConfigurationError, match=rf"with --start {run} to train its model on\."):
+    with pytest.raises(ConfigurationError, match=rf'with start="{run}" to train its model on\.'):
         prepare(tmp_path, data=more)
 
 
 def test_resuming_with_another_model_does_not_speak_of_text(tmp_path: Path) -> None:
     write_text(tmp_path)
     prepare(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"d_ff differs .* -o for a new run\.$"):
+    with pytest.raises(ConfigurationError, match=r"d_ff differs .* with output for a new run\.$"):
         prepare(tmp_path, model={"d_ff": 48})

@@ -30,7 +30,7 @@ def test_limit_counts_what_came_before_the_first_update() -> None:
 
 
 def test_limit_that_preparation_used_up_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"took 11\.0 of 10 minutes \(--minutes\)"):
+    with pytest.raises(ConfigurationError, match=r"took 11\.0 of 10 minutes \(minutes\)"):
         TimeLimit(TEN_MINUTES, TrainingState(), 660.0)
 
 

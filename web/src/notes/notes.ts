@@ -39,8 +39,8 @@ function list(names: string[]): string {
 }
 
 /** Say each in a sentence; without the words, if the page offers others for them. */
-export function sayNotes({ words, changed, unknown, isSeen, isLong, flags }: Notes, hasOffers: boolean): string[] {
-  const said = isSeen ? ["This sentence is in the text that the model learned from."] : [];
+export function sayNotes({ words, changed, unknown, isLong, flags }: Notes, hasOffers: boolean): string[] {
+  const said: string[] = [];
   if (words && !hasOffers) said.push(`The model reads <unk>, its sign for an unknown word, in place of: ${words}.`);
   if (changed.length)
     said.push(

@@ -131,9 +131,10 @@ export class PageModel implements Source {
       const { isFinished } = itemAt(found.hypotheses, 0);
       const [isSample, longestTargets] = [decoding.method === "sample", learned.longest_targets];
       notes.flags = judge({ source: text, sourceIds: encoded.ids, text: records.text, ids, logs, isFinished, isSample, longestTargets });
-      if (!isSample && isStuck(trace, encoded.words)) notes.flags.push("stuck");
       const isDenied = losesNegation(text, records.text, this.languages);
-      if (isDenied || isPartial(trace, this.taught, text, encoded.words, encoded.tokens)) notes.flags.push("partial");
+      if (isDenied) notes.flags.push("partial");
+      if (!isSample && isStuck(trace, encoded.words)) notes.flags.push("stuck");
+      if (!isDenied && isPartial(trace, this.taught, text, encoded.words, encoded.tokens)) notes.flags.push("partial");
     }
     return { text, trace, ...found, notes, milliseconds: performance.now() - started };
   }

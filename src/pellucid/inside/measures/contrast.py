@@ -159,9 +159,13 @@ def find_contrast(pair: PairData, target: str, why: str, other: str | None) -> C
     bare = word if why == word else word.strip(MARKS) or word
     first = _tokens(pair, target, pair.target_ids, words, range(number, number + 1))
     if first and pair.target_ids[first.start] == tokenizer.config.unk_id:
+        shown = show_unknown(bare)
+        sign = "its sign for all words that it does not know"
+        if shown == bare:
+            sign = "a word of the translation that it reads as <unk>"
         raise InputError(
-            f"The word to explain must be one that the model knows, but is {show_unknown(bare)!r}, "
-            "its sign for all words that it does not know. Name another word."
+            f"The word to explain must be one that the model knows, but is {shown!r}, {sign}. "
+            "Name another word."
         )
     # A word that agrees is asked about with its other form, as in a grammar.
     form = _agreeing(pair, first.start, bare) if first and other is None else ""

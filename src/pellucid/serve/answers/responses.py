@@ -157,8 +157,9 @@ def from_error(error: PellucidError) -> Problem:
     if error.exit_code == 2:
         # Sentences of the command line may name files. Those of the server are hidden; what a
         # client wrote is quoted, and stays.
-        worded = word_options(error.sentence, "http")
-        sentence = shorten(make_printable(worded.replace("\n", " ")))
+        # What is worded is short: a client may send a text that takes long to search for options.
+        short = shorten(make_printable(error.sentence.replace("\n", " ")))
+        sentence = word_options(short, "http")
         return Problem(422, _PATH.sub(lambda found: found[1] or "a file of the server", sentence))
     return Problem(
         500, "The server could not do this. Try again, and tell its operator if that does not help."
