@@ -129,9 +129,8 @@ def _list_claims(is_json: bool, **given: object) -> None:
 
     for option, value in given.items():
         if value:
-            warn(
-                f"{'-o' if option == 'output' else f'--{option}'} has no effect without a claim to measure."
-            )
+            name = "-o" if option == "output" else f"--{option}"
+            warn(f"{name} has no effect without a claim to measure.")
     if is_json:
         claims = [
             {
