@@ -98,3 +98,11 @@ def test_words_are_aligned_as_on_the_page() -> None:
     assert aligned_place(["a", "b"], ["a"], 1) == 0
     assert without_elision("qu'elle") == ("qu'", "elle")
     assert np.all([without_elision(word) == ("", word) for word in ("elle", "￭.")])
+
+
+def test_a_word_without_which_neither_is_written_is_said_so() -> None:
+    said = str(pellucid.load("demo").why("The soup was cold.", "froide"))
+    rows = {line.split()[0]: line.split()[1] for line in said.splitlines()[1:]}
+    assert rows["cold"] == "neither"
+    assert rows["soup"].startswith("+13.")
+    assert "nan" not in said

@@ -24,6 +24,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,10 @@ class Contrast:
         if self.why.model.config.is_recurrent:
             return f"{lines[0]}\n{self.measure()}"
         width = max(len(one.word) for one in self.hidden)
-        lines += [f"{one.word:{width}}  {one.fall:+.2f}  {one.text}" for one in self.hidden]
+        for one in self.hidden:
+            # Without some words neither of the two is written.
+            fall = "neither" if isnan(one.fall) else f"{one.fall:+.2f}".replace("-", "\u2212")
+            lines.append(f"{one.word:{width}}  {fall:>7}  {one.text}")
         return "\n".join(lines)
 
     @property
