@@ -9,9 +9,10 @@ import pytest
 
 import pellucid
 from pellucid import Translator
+from pellucid.cli.look.reasons import say_differences
 from pellucid.errors import InputError
 from pellucid.inside import Pair, what_if
-from pellucid.inside.measures.hiding import aligned_place, without_elision
+from pellucid.inside.measures.hiding import LEAST_CAUSE, aligned_place, without_elision
 
 TEXT = "The pizza came out of the oven and it tasted good."
 
@@ -106,3 +107,19 @@ def test_a_word_without_which_neither_is_written_is_said_so() -> None:
     assert rows["cold"] == "neither"
     assert rows["soup"].startswith("+13.")
     assert "nan" not in said
+
+
+@pytest.mark.parametrize(
+    ("hiding", "occlusion", "said"),
+    [
+        ({"the": 0.1, "it": 0.0}, {"the": 0.0, "it": 3.0}, "hiding puts no word first, occlusion"),
+        ({"the": 0.1}, {"the": 0.2}, "hiding and occlusion put no word first."),
+        ({}, {"the": 0.9}, "hiding puts no word first, occlusion puts the first."),
+        ({"the": 2.0}, {"the": 0.9}, "put the same word first: the."),
+    ],
+)
+def test_a_word_that_hardly_matters_is_not_put_first(
+    hiding: dict[str, float], occlusion: dict[str, float], said: str
+) -> None:
+    (found,) = say_differences(("hiding", "occlusion"), (hiding, occlusion), least=LEAST_CAUSE)
+    assert said in found

@@ -108,11 +108,8 @@ def evaluate(
         source = sides["--source"]
         reference = [sides["--reference"]]
     if model is None:
-        for name in [*(["--to"] if to else []), *(["--change"] if change else []), *given]:
-            option = name if name.startswith("-") else option_for(name)
-            raise InputError(
-                f"{option} needs MODEL, which translates. Add it, or leave {option} out."
-            )
+        own = {"--to": to, "--change": change}
+        _refuse_of_model([*(name for name, value in own.items() if value), *map(option_for, given)])
         if threads is not None:
             warn("--threads has no effect without MODEL, which translates.")
     names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference or ()) + 1))]
@@ -157,6 +154,14 @@ def evaluate(
         if found.decoding is not None:
             sys.stdout.write(f"Searched with {describe_search(found.decoding)}.\n")
     return LINES_FAILED if num_failed else 0
+
+
+def _refuse_of_model(options: Sequence[str]) -> None:
+    """Refuse options of translating, since no model translates."""
+    if options:
+        raise InputError(
+            f"{options[0]} needs MODEL, which translates. Add it, or leave {options[0]} out."
+        )
 
 
 def _read_files(

@@ -169,7 +169,7 @@ def glossary_match(options: Mapping[str, Any]) -> Match:
     """Return how terms of a glossary are found, as ``--set glossary.match=…`` says.
 
     Raises:
-        InputError: there is no such way, or no glossary.
+        InputError: the way is unknown, or no glossary was given.
     """
     given = apply_overrides({}, [one for one in options["set"] or () if one.startswith(MATCH)])
     if not given:

@@ -91,7 +91,7 @@ def languages_of(model: str | None) -> tuple[str, str]:
     from pellucid.bundle import resolve_model
     from pellucid.config.parsing import read_json_text
 
-    # What is wrong with the model is said when it is loaded.
+    # Loading the model reports what is wrong with it.
     with suppress(PellucidError, OSError, ValueError):
         path = resolve_model(model) / "config.json"
         config = read_json_text(path.read_text(encoding="utf-8"))

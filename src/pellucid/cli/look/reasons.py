@@ -39,7 +39,7 @@ def show_reasons(contrast: Contrast, writer: LookWriter) -> None:
     labels = occlusion.column_labels
     left_out = dict(zip(labels, occlusion.source_matrix[0].tolist(), strict=False))
     found = {one.word: one.fall for one in hidden if not math.isnan(one.fall)}
-    said = say_differences(("hiding", "occlusion"), (found, left_out))
+    said = say_differences(("hiding", "occlusion"), (found, left_out), least=LEAST_CAUSE)
     writer.lines(["", *said])
 
 
@@ -67,16 +67,23 @@ def _say_fall(fall: float) -> str:
     return f"{'÷' if fall > 0 else '×'} {in_two_digits(abs(fall))}"
 
 
-def say_differences(names: Sequence[str], measures: Sequence[Mapping[str, float]]) -> Iterator[str]:
+def say_differences(
+    names: Sequence[str], measures: Sequence[Mapping[str, float]], *, least: float = 0.0
+) -> Iterator[str]:
     """Say where measures put another word first, or speak for the other side, or that none does.
 
     Args:
         names: of the measures.
         measures: for each its number of each source word.
+        least: the smallest number with which a word is a reason.
     """
-    firsts = [max(numbers, key=lambda word: numbers[word]) for numbers in measures]
+    firsts = []
+    for numbers in measures:
+        word = max(numbers, key=lambda one: numbers[one], default="")
+        firsts.append(word if word and numbers[word] >= least else "no word")
     if len(set(firsts)) == 1:
-        yield f"{_list(names)} put the same word first: {firsts[0]}."
+        what = "no word first" if firsts[0] == "no word" else f"the same word first: {firsts[0]}"
+        yield f"{_list(names)} put {what}."
     else:
         each = (f"{name} puts {word} first" for name, word in zip(names, firsts, strict=True))
         yield f"The measures disagree: {', '.join(each)}."

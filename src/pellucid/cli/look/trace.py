@@ -175,7 +175,7 @@ def _follow_row(
         column = int(view.cells[row].argmax())
     predicts = f" → predicts {view.predicted[row]}" if view.predicted else ""
     title = f"Row {row} of {view.site}, head {view.head}: reads {view.rows[row]}{predicts}"
-    # Before anything is written, so that a mistake comes alone.
+    # Before anything is written, so that only the mistake is shown.
     words = list(_list_words(pair, view, row, column)) if options["show"] == "words" else []
     writer.lines([*_summarize(trace), "", title])
     if ask.level("head") is None or view.is_taught:

@@ -76,7 +76,7 @@ COMPARED: Mapping[str, str] = _WORDS["comparatives"]
 """Comparative and superlative; under ``with_more`` the adjectives that take *more* and *most*."""
 NUMBERS = tuple(_WORDS["numbers"].items())
 SUBJECTS = tuple((english, *row) for english, row in _WORDS["subjects"].items())
-"""Subjects that are no nouns: English, French, person, gender."""
+"""Subjects other than nouns: English, French, person, gender."""
 SUBJECTS_DRAWN: Mapping[str, tuple[str, float]] = _WORDS["drawn_subjects"]
 """By the name of a subject's slot: nouns, and how likely a pronoun takes their place."""
 
@@ -97,7 +97,7 @@ def pool(name: str) -> tuple[Noun, ...]:
 
 @cache
 def new_in(nouns: tuple[Noun, ...]) -> tuple[Noun, ...]:
-    """List the course's own nouns among some; all if there is none."""
+    """Keep only the nouns that the course adds, or all if it adds none of them."""
     return tuple(noun for noun in nouns if noun in NEW_NOUNS) or nouns
 
 
@@ -171,7 +171,7 @@ NAMED: Mapping[str, tuple[English, French]] = {
     )
     for english, french, marks, *name in _VERBS["named"]
 }
-"""The verbs that patterns name, by a name of their own or the English infinitive."""
+"""The verbs that patterns name, each by its key in the table or its English infinitive."""
 FRENCH: Mapping[str, French] = {
     **{name: french_of(row) for name, row in _WORDS["french"].items()},
     "être": AT_BE,

@@ -41,7 +41,7 @@ class Slot(NamedTuple):
 
 
 def read_slot(text: str) -> Slot | None:
-    """Read a slot; a word is none."""
+    """Read a slot; return None for a plain word."""
     found = _SLOT.match(text)
     return Slot(**found.groupdict("")) if found else None
 
@@ -51,7 +51,7 @@ class Drawing:
     """A pattern that is being said.
 
     Attributes:
-        sentence: what is said so far; in French only the words of the present slot.
+        sentence: the words so far; in French only the words of the present slot.
         pick: the choices.
         subject: the subject of the next verb.
         entities: the nouns so far, for pronouns.

@@ -30,7 +30,7 @@ from pellucid.corpora.sentence import Entity, read_lexicon_words
 _PEOPLE = tuple(pronoun for pronoun in PRONOUNS if pronoun[0] != "it")
 _BEFORE_COUNTED = (("the", "les:0"), ("my", "mes:0"), ("his", "ses:0"), ("our", "nos:0"))
 _SEEN = COLORS | {"big", "small", "new"}
-"""Adjectives by which one of two things is told: *the red one*."""
+"""Adjectives that tell one of two things from the other: *the red one*."""
 
 
 def fill_subject(drawing: Drawing, slot: Slot) -> None:
@@ -173,7 +173,7 @@ def say_degree(drawing: Drawing, slot: Slot) -> None:
     if noun:
         sentence.english.append("the")
     start = len(sentence.english)
-    # A French form of its own, such as *meilleur*, is the third.
+    # An irregular French form, such as *meilleur*, is the third.
     forms = COMPARED.get(adjective.english, "").split()
     is_most = slot.slot != "CMP"
     said = [forms[is_most]] if forms else ["most" if is_most else "more", adjective.english]

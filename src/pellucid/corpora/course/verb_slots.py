@@ -70,7 +70,7 @@ def say_form_of_be(drawing: Drawing, slot: Slot) -> None:
 
 
 def _link(drawing: Drawing, place: int, french: French, index: int) -> int:
-    """Link the finite verb from a place on to another English word; return where it stands."""
+    """Find the first finite verb from a place on, link it to another English word, return its place."""
     forms = {*french.present, *(french.imperfect(person) for person in range(5))}
     # The first verb is the auxiliary in *a mangé*.
     forms |= {*HAVE.present, *AT_BE.present}
@@ -184,7 +184,7 @@ def _act(
 
     Args:
         drawing: the pattern.
-        manner: its tense and negation, and an auxiliary that is said already.
+        manner: its tense and negation, and an auxiliary that was already written.
         form: what makes the French forms, if they are not those of the tense.
         only: ``be`` for nothing but *be* and an adjective.
 

@@ -24,6 +24,7 @@ from pellucid.inside.changes.change import cut_source_word
 from pellucid.inside.changes.what_if import decode_under
 from pellucid.inside.measures.maps import source_words, target_words
 from pellucid.inside.pair import PairData
+from pellucid.text.tokenizers.tokenizer import SPACE_SIGN
 
 LEAST_CAUSE = math.log(2)
 """A word is a reason if hiding it halves the odds or the probability, at least."""
@@ -96,7 +97,7 @@ def hide_each(choice: WordChoice) -> tuple[HiddenWord, ...]:
         words = _texts(after)
         fall = math.nan if place is None else before - _lead(choice, after, place)
         stands = words[place] if place is not None else _instead(choice, words)
-        word = "".join(pair.source_tokens[one] for one in places).strip(_SPACE)
+        word = "".join(pair.source_tokens[one] for one in places).strip(SPACE_SIGN)
         found.append(HiddenWord(word, fall, stands, written.text))
     return tuple(found)
 
@@ -107,14 +108,14 @@ def find_reasons(hidden: Iterable[HiddenWord]) -> list[HiddenWord]:
     return [one for one in ordered if one.fall >= SHARE_OF_MOST * ordered[0].fall][:MOST_REASONS]
 
 
-_SPACE = "\u2581"
 _ELISIONS = "'’"
 
 
 def _texts(pair: PairData) -> list[str]:
     """Return the words of a translation; the end is one."""
     tokens = pair.predicted_tokens
-    return ["".join(tokens[place] for place in word).strip(_SPACE) for word in target_words(pair)]
+    words = ("".join(tokens[place] for place in word) for word in target_words(pair))
+    return [word.strip(SPACE_SIGN) for word in words]
 
 
 def without_elision(word: str) -> tuple[str, str]:
