@@ -70,7 +70,7 @@ def say_form_of_be(drawing: Drawing, slot: Slot) -> None:
 
 
 def _link(drawing: Drawing, place: int, french: French, index: int) -> int:
-    """Find the first finite verb from a place on, link it to another English word, return its place."""
+    """Link the first finite verb from a place on to an English word; return the verb's place."""
     forms = {*french.present, *(french.imperfect(person) for person in range(5))}
     # The first verb is the auxiliary in *a mangé*.
     forms |= {*HAVE.present, *AT_BE.present}
