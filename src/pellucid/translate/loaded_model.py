@@ -83,7 +83,7 @@ class LoadedModel:
 
         def __call__(self, *_: object, **__: object) -> NoReturn:
             """Say what translates, to whoever calls the translator itself."""
-            raise InputError("A translator is no function. Write translator.translate(texts).")
+            raise InputError("A translator is not a function. Write translator.translate(texts).")
 
         def __getattr__(self, name: str) -> Any:
             # Only reached for names that are not there. Copying asks for special ones.

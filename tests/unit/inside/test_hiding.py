@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pellucid
 from pellucid import Translator
-from pellucid.cli.look.reasons import say_differences
+from pellucid.cli.look.reasons import by_word, say_differences
 from pellucid.errors import InputError
 from pellucid.inside import Pair, what_if
 from pellucid.inside.measures.hiding import LEAST_CAUSE, aligned_place, without_elision
+
+MODELS = Path(__file__).parents[2] / "shared" / "models"
 
 TEXT = "The pizza came out of the oven and it tasted good."
 
@@ -123,3 +126,9 @@ def test_a_word_that_hardly_matters_is_not_put_first(
 ) -> None:
     (found,) = say_differences(("hiding", "occlusion"), (hiding, occlusion), least=LEAST_CAUSE)
     assert said in found
+
+
+def test_words_of_measures_have_no_sign_of_a_space() -> None:
+    contrast = pellucid.load(MODELS / "subwords").pair("The pizza came out.").why("sortie")
+    left_out = by_word(contrast.measure("occlusion"))
+    assert {one.word for one in contrast.hidden} == left_out.keys() - {"</s>"}

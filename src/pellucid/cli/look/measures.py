@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.cli.look.look_options import read_measure
-from pellucid.cli.look.reasons import say_differences, show_reasons, summarize_contrast
+from pellucid.cli.look.reasons import by_word, say_differences, show_reasons, summarize_contrast
 from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
@@ -218,17 +218,8 @@ def show_contrast(
         writer.lines(["", *describe_map(map_), *_rank(map_, contrast)])
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=False)
     if len(maps) > 1:
-        numbers = [_by_word(map_) for map_ in maps]
+        numbers = [by_word(map_) for map_ in maps]
         writer.lines(["", *say_differences([map_.name for map_ in maps], numbers)])
-
-
-def _by_word(map_: Map) -> dict[str, float]:
-    """Return the numbers of the source words; of a word that occurs twice the larger one."""
-    found: dict[str, float] = {}
-    for word, value in zip(map_.column_labels, map_.source_matrix[0].tolist(), strict=False):
-        if abs(value) >= abs(found.get(word, 0.0)):
-            found[word] = value
-    return found
 
 
 def contrast_to_record(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pellucid.cli.look.writer import LookWriter
 from pellucid.inside.measures.contrast import Contrast
 from pellucid.inside.measures.hiding import LEAST_CAUSE
+from pellucid.inside.measures.maps import Map
 from pellucid.terminal.text import lay_out
+from pellucid.text.tokenizers.tokenizer import SPACE_SIGN
 
 _HARDLY = 0.2
 """A fall in nats below which nothing is shown, as on the page."""
@@ -35,12 +37,26 @@ def show_reasons(contrast: Contrast, writer: LookWriter) -> None:
     )
     table = (("without", asked, "then stands"), *rows)
     writer.lines(line.rstrip() for line in lay_out(table, (False, True, False)))
-    occlusion = contrast.measure("occlusion")
-    labels = occlusion.column_labels
-    left_out = dict(zip(labels, occlusion.source_matrix[0].tolist(), strict=False))
-    found = {one.word: one.fall for one in hidden if not math.isnan(one.fall)}
+    left_out = by_word(contrast.measure("occlusion"))
+    found = _largest_by_word([one.word for one in hidden], [one.fall for one in hidden])
     said = say_differences(("hiding", "occlusion"), (found, left_out), least=LEAST_CAUSE)
     writer.lines(["", *said])
+
+
+def by_word(map_: Map) -> dict[str, float]:
+    """Return what a measure with one row gives each source word."""
+    return _largest_by_word(map_.column_labels, map_.source_matrix[0].tolist())
+
+
+def _largest_by_word(words: Iterable[str], values: Iterable[float]) -> dict[str, float]:
+    """Give each word its number; a word that occurs twice has the larger one."""
+    found: dict[str, float] = {}
+    # The columns behind the words are the target's.
+    for token, value in zip(words, values, strict=False):
+        word = token.strip(SPACE_SIGN)
+        if not math.isnan(value) and abs(value) >= abs(found.get(word, 0.0)):
+            found[word] = value
+    return found
 
 
 def _say_reasons(contrast: Contrast) -> str:
