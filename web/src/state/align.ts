@@ -31,11 +31,14 @@ export function align(before: string[], after: string[]): Aligned {
   return { partner, isSame };
 }
 
+/** A token without the sign of the space before it. */
+export const bare = (token: string) => token.replace(/^\u2581/, "");
+
 /** A text in pieces, a token each, with what stands before it: a space, or nothing. */
 export function piecesOf(text: string, tokens: string[]): { before: string; word: string; place: number }[] {
   let at = 0;
   return tokens.flatMap((token, place) => {
-    const word = token.replace(/^\u2581/, "");
+    const word = bare(token);
     // A blank cannot be chosen.
     const found = word.trim() ? text.indexOf(word, at) : -1;
     if (found < 0) return [];

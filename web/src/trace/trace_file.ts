@@ -25,8 +25,6 @@ export interface CarriedTrace extends CarriedRecords {
   measures?: { words: string[]; maps: Record<string, { layer: number | null; rows: number[][] }> } | null;
 }
 
-const unspaced = (token: string) => plain(token.replace(/\u2581/g, "▁"));
-
 export class TraceFile implements Source {
   readonly isLive = false;
   readonly model = null;
@@ -45,7 +43,7 @@ export class TraceFile implements Source {
       arrays.set(name, { shape, data: bytes === 8 ? new Float32Array(new Float64Array(buffer)) : new Float32Array(buffer) });
     }
     this.measures = Object.keys(carried.measures?.maps ?? {});
-    this.trace = new Trace(readRecords(carried, unspaced), arrays);
+    this.trace = new Trace(readRecords(carried, plain), arrays);
   }
 
   get name() {
@@ -87,7 +85,7 @@ export class TraceFile implements Source {
     if (!found) throw new Problem(`This recording does not hold the measure ${name}.`);
     const { layer, rows } = found;
     const map = { rows: rows.length, columns: words.length, data: Float64Array.from(rows.flat()) };
-    return { map, columns: words.map(unspaced), layer };
+    return { map, columns: words.map(plain), layer };
   }
 
   reads(): boolean {
