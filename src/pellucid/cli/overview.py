@@ -61,7 +61,7 @@ GROUPS = {
     "This program": {
         "help": "Show the help of a command.",
         "info": "Show versions, what was built, threads and extras, for a report of a bug.",
-        "completion": "Write a script that completes commands, options, models and recipes.",
+        "completion": "Write a script that completes commands, options and known values.",
     },
 }
 """One line of help for each command. The function NAME is in `pellucid.cli.commands.NAME`."""

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pellucid.terminal.text import count_of
+from pellucid.terminal.text import count_of, percent
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
@@ -202,7 +202,7 @@ class Notices:
         if outside.count > self._lines["words"].count:
             sentence = (
                 f"{outside.have()} text outside the model's vocabulary, which it reads as unknown "
-                f"tokens or single bytes: {self._outside / outside.count:.1%} of "
+                f"tokens or single bytes: {percent(self._outside / outside.count)} of "
                 f"{'its' if outside.count == 1 else 'their'} tokens."
             )
             if self._outside / max(1, num_lines) >= _LOUD:
