@@ -19,7 +19,7 @@ from pellucid.arguments import refuse
 from pellucid.config import BundleConfig, validate
 from pellucid.config.parsing import read_json_text, read_toml_text
 from pellucid.config.training import guided_place
-from pellucid.errors import BundleError, InputFileNotFoundError, OutputError
+from pellucid.errors import BundleError, InputError, InputFileNotFoundError, OutputError
 from pellucid.files import (
     expand_home,
     hash_bytes,
@@ -149,10 +149,17 @@ def resolve_model(name: str | Path) -> Path:
 
     Raises:
         InputFileNotFoundError: the folder does not exist.
+        InputError: it names several models.
         BundleError: the folder holds neither.
     """
     if name in SHIPPED:
         return Path(str(files("pellucid") / "models" / str(name)))
+    if len(several := names_of_chain(name)) > 1:
+        raise InputError(
+            f"This takes one model, but {name} names {len(several)}. Only pellucid translate and "
+            "pellucid.chain join models, and pellucid serve those that it is given. Name one: "
+            f"{several[0]}."
+        )
     folder = Path(expand_home(name))
     with reading(folder):
         for candidate in (folder, folder / "bundle"):
@@ -173,6 +180,25 @@ def resolve_model(name: str | Path) -> Path:
         f"The model must be a bundle folder or a run folder, but {folder} does not exist. Check "
         f"the name, or use the word demo for the small model that comes with pellucid.{hub}"
     )
+
+
+def names_of_chain(name: str | Path) -> list[str]:
+    """List the models that a name joins with commas, such as ``fr-en,en-de``; mostly one.
+
+    Raises:
+        InputError: there is nothing before or after a comma.
+    """
+    whole = str(name)
+    # A folder may have a comma in its name.
+    if "," not in whole or Path(expand_home(name)).exists():
+        return [whole]
+    names = [one.strip() for one in whole.split(",")]
+    if not all(names):
+        raise InputError(
+            f"Models are joined by one comma, such as fr-en,en-de, but the name is {whole!r}. "
+            "Name a model before and after each comma."
+        )
+    return names
 
 
 def shipped_name(folder: Path) -> str:

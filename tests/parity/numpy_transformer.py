@@ -36,6 +36,7 @@ COMPUTES: dict[str, tuple[object, ...]] = {
         *("rotary", "alibi", "relative"),
     ),
     "norm_kind": ("layer", "rms"),
+    "stack_norm": (False, True),
     "gated_feed_forward": (False, True),
     "embedding_scale": ("sqrt", "none"),
     "projection_bias": (False, True),
@@ -109,7 +110,7 @@ class NumpyTransformer:
         x = self.keep(f"{part}.input", x)
         for layer in range(self.config[f"num_{part}_layers"]):
             x = self.layer(part, layer, x, memory)
-        if self.config["norm"] == "pre":
+        if self.config["norm"] == "pre" or self.config.get("stack_norm"):
             x = self.keep(f"{part}.norm", self.layer_norm(x, f"{part}.norm"))
         return x
 

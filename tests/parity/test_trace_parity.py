@@ -91,6 +91,7 @@ CASES: dict[str, dict[str, Any]] = {
         "norm": "pre",
         "layer_norm_epsilon": 0.3,
     },
+    "a norm after the last layer": {"stack_norm": True},
     "gated": {"gated_feed_forward": True},
     "gated, swish": {"gated_feed_forward": True, "activation": "swish"},
     "grouped": {"num_heads": 6, "num_key_value_heads": 2},

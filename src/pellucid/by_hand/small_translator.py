@@ -37,6 +37,7 @@ COMPUTES: Mapping[str, Collection[object]] = {
     "look_ahead_mask": (True, False),
     "projections": ("qkv",),
     "norm_kind": ("layer",),
+    "stack_norm": (False,),
     "gated_feed_forward": (False,),
     "num_key_value_heads": (0,),
 }

@@ -33,6 +33,7 @@ _OF_TRANSFORMER = (
     *("norm", "layer_norm_epsilon", "activation", "positions", "projection_bias"),
     *("residual", "scale_scores", "look_ahead_mask", "projections"),
     *("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance"),
+    "stack_norm",
 )
 _OF_RECURRENT = ("recurrent_attention",)
 
@@ -67,6 +68,7 @@ AS_FIRST_BUILT: Mapping[str, Collection[object]] = {
     "look_ahead_mask": (True, False),
     "projections": ("qkv", "qk", "none"),
     "norm_kind": ("layer",),
+    "stack_norm": (False,),
     "gated_feed_forward": (False,),
     "num_key_value_heads": (0,),
 }
@@ -76,7 +78,10 @@ A new value is not added here. It goes into the list of each implementation that
 others then refuse it. A new option is added with the value under which it changes nothing.
 """
 
-_LATER = ("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance")
+_LATER = (
+    *("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance"),
+    "stack_norm",
+)
 """Options that files name only if they differ from their defaults, so that the files of models that
 do not use them stay as they were."""
 
@@ -117,6 +122,9 @@ class ModelConfig(Strict):
     norm_kind: Literal["layer", "rms"] = "layer"
     """Normalization itself: ``layer`` subtracts the mean and divides by the standard deviation,
     ``rms`` divides by the root of the mean square, without a bias."""
+    stack_norm: bool = False
+    """One more norm after the last layer of encoder and decoder, as in PyTorch's
+    ``nn.Transformer``. Only for ``norm = "post"``: with ``"pre"`` it is always there."""
     layer_norm_epsilon: PositiveFloat = 1e-5
     """Number added to the variance, so that it is never 0."""
     activation: Literal["relu", "gelu", "swish"] = "relu"
@@ -185,6 +193,11 @@ class ModelConfig(Strict):
     def adds_positions(self) -> bool:
         """True if the input is the sum of embeddings and vectors of positions."""
         return self.positions in ("sinusoidal", "sinusoidal_halves", "learned")
+
+    @property
+    def ends_in_norm(self) -> bool:
+        """True if encoder and decoder end in a norm of their own."""
+        return self.norm == "pre" or self.stack_norm
 
     @property
     def attending_layers(self) -> range:
@@ -292,6 +305,11 @@ class ModelConfig(Strict):
                 self.norm_kind != "layer" and self.norm == "none",
                 "norm_kind must be left out (it has no effect) when norm is 'none', but is "
                 f"{self.norm_kind!r}",
+            ),
+            (
+                self.stack_norm and self.norm != "post",
+                "stack_norm must be left out (it has no effect) unless norm is 'post', but norm is "
+                f"{self.norm!r}",
             ),
         ):
             if is_wrong:

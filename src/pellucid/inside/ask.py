@@ -58,7 +58,7 @@ def arrays_of(model: ModelConfig) -> Iterator[WantedArray]:
                 sublayers["cross"] = _attention("T", "S")
             for kind, inside in (sublayers | {"feed_forward": inner}).items():
                 yield from _around(model, f"{part}.{layer}.{kind}", length, inside)
-        if model.norm == "pre":
+        if model.ends_in_norm:
             yield WantedArray(f"{part}.norm", f"{length}D")
     yield WantedArray("decoder.logits", "TV")
 

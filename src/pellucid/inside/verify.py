@@ -138,7 +138,7 @@ def _entering(pair: PairData, site: str) -> tuple[Tensor, Tensor]:
     if not site.endswith("cross"):
         return entering_LD, entering_LD
     # What the decoder reads of the encoder: after its last norm, if it has one.
-    memory = "encoder.norm" if config.norm == "pre" else states_of(pair.model, "encoder")[-1]
+    memory = "encoder.norm" if config.ends_in_norm else states_of(pair.model, "encoder")[-1]
     return entering_LD, torch.tensor(arrays[memory])
 
 

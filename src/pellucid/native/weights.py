@@ -30,7 +30,12 @@ PRECISIONS: dict[Precision, int] = {"float32": 0, "bfloat16": 1, "int8": 2}
 NORM_PLACES = {"none": 0, "pre": 1, "post": 2}
 ACTIVATIONS = {"relu": 0, "gelu": 1, "swish": 2}
 
-ACCEPTED = {**AS_FIRST_BUILT, "norm": tuple(NORM_PLACES), "activation": tuple(ACTIVATIONS)}
+ACCEPTED = {
+    **AS_FIRST_BUILT,
+    "norm": tuple(NORM_PLACES),
+    "activation": tuple(ACTIVATIONS),
+    "stack_norm": (False, True),
+}
 """The values of a model's options that the engine computes."""
 
 LONGEST_EXACT_SUM = 2**31 // 127**2 // 256 * 128
@@ -83,7 +88,7 @@ def _shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
     ):
         if config.positions == "learned":
             yield f"{part}.positions.weight", (longest, width)
-        if config.norm == "pre":
+        if config.ends_in_norm:
             yield f"{part}.norm.weight", (width,)
             yield f"{part}.norm.bias", (width,)
         kinds = ("self_attention", "cross_attention")[: 1 if part == "encoder" else 2]

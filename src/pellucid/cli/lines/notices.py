@@ -141,9 +141,13 @@ class Notices:
 
     Args:
         glossary: terms to look for in lines and translations.
+
+    Attributes:
+        by_model: of a chain, what is unusual to each model, by its name.
     """
 
     def __init__(self, glossary: Glossary | None = None) -> None:
+        self.by_model: dict[str, Notices] = {}
         from pellucid.text.language_tokens import CodeFaults
 
         self._terms = TermCounts(glossary)
@@ -184,6 +188,14 @@ class Notices:
         for name, is_found in found.items():
             if is_found:
                 self._lines[name].add(number)
+
+    def add_all(self, number: int, translation: Translation) -> None:
+        """Count one line with its translation, for each model that it went through."""
+        self.add_terms(number, translation)
+        for step in translation.through:
+            self.by_model.setdefault(step.model, Notices()).add(number, step.notes)
+        if not translation.through:
+            self.add(number, translation.notes)
 
     def add_terms(self, number: int, translation: Translation) -> None:
         """Count the glossary's terms in one line, numbered from 0, and in its translation."""
