@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle, load_bundle
@@ -134,12 +133,12 @@ def _entering(pair: PairData, site: str) -> tuple[Tensor, Tensor]:
     config = pair.model.config
     arrays = replay(pair, Ask(stages=("input", "norm", "residual"))).arrays
     stage = "norm" if config.norm == "pre" else "input"
-    entering_LD = torch.tensor(arrays[f"{site}.{stage}"])
+    entering_LD = pair.to_tensor(arrays[f"{site}.{stage}"])
     if not site.endswith("cross"):
         return entering_LD, entering_LD
     # What the decoder reads of the encoder: after its last norm, if it has one.
     memory = "encoder.norm" if config.ends_in_norm else states_of(pair.model, "encoder")[-1]
-    return entering_LD, torch.tensor(arrays[memory])
+    return entering_LD, pair.to_tensor(arrays[memory])
 
 
 def _project(

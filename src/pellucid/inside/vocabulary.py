@@ -53,7 +53,10 @@ def vectors_of_words(
     stack = model.encoder if part == "encoder" else model.decoder
     table = model.embedding_of("source" if part == "encoder" else "target")
     x_V1D = stack.enter(
-        torch.arange(table.num_embeddings)[:, None], table, Site(part), offset=position
+        torch.arange(table.num_embeddings, device=pair.device)[:, None],
+        table,
+        Site(part),
+        offset=position,
     )
     layer = cast(EncoderLayer, stack.layers[0])
     attention = layer.self_attention

@@ -292,13 +292,18 @@ def name_models(given: Sequence[str]) -> dict[str, str]:
 
 
 def load_models(
-    named: Mapping[str, str], *, threads: int | None = None, precision: Precision | None = None
+    named: Mapping[str, str],
+    *,
+    threads: int | None = None,
+    device: str | None = None,
+    precision: Precision | None = None,
 ) -> Models:
     """Load models; arguments as for `pellucid.translate.translator.load`.
 
     Args:
         named: the models by name.
         threads: processor threads to use.
+        device: where to compute.
         precision: precision of the products; that of each bundle unless given.
     """
     from pellucid.translate.translator import load
@@ -306,7 +311,7 @@ def load_models(
     decoding: DecodingOptions = {} if precision is None else {"precision": precision}
     return Models(
         [
-            ServedModel(name, load(model, threads=threads, **decoding))
+            ServedModel(name, load(model, threads=threads, device=device, **decoding))
             for name, model in named.items()
         ]
     )

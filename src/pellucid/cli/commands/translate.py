@@ -36,6 +36,7 @@ from pellucid.cli.lines.translation_job import TranslationJob, choose_form
 from pellucid.cli.option_rules import check_rules
 from pellucid.cli.options import (
     CONSTRAINTS,
+    Device,
     Ensemble,
     Json,
     Model,
@@ -139,6 +140,7 @@ def translate(
     stream: bool = False,
     ensemble: Ensemble = None,
     threads: Threads = None,
+    device: Device = None,
     file_format: str | None = None,
     **options: Any,
 ) -> int:

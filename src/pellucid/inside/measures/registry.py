@@ -159,7 +159,7 @@ def weights(
         pair,
         "weights",
         "Vaswani et al. 2017, equation 1",
-        (weights_HLM.mean(dim=0) if head is None else weights_HLM[head]).numpy(),
+        (weights_HLM.mean(dim=0) if head is None else weights_HLM[head]).numpy(force=True),
         part=part,
         kind=kind,
         layer=layer,

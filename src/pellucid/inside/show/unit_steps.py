@@ -240,5 +240,5 @@ def _reading_out(
 
 
 def _numbers(weight: Tensor) -> np.ndarray:
-    numbers: np.ndarray = weight.detach().double().numpy()
+    numbers: np.ndarray = weight.detach().double().numpy(force=True)
     return numbers

@@ -283,6 +283,8 @@ def describe_model_of(trace: TraceData) -> str:
     name = str(trace.model.get("name") or "")
     model_hash = str(trace.model.get("model_hash") or "unknown")[:8]
     replayed = trace.decoding.get("replay_precision", "float32")
+    if "replay_device" in trace.decoding:
+        replayed += f" on {trace.decoding['replay_device']}"
     label = f"{name} {model_hash}".strip()
     return f"Model {label}. {describe_decoding(trace.decoding)}; replayed in {replayed}."
 
