@@ -19,6 +19,7 @@ export const COMPUTES: Record<string, readonly unknown[]> = {
   norm_kind: ["layer"],
   gated_feed_forward: [false],
   num_key_value_heads: [0],
+  decoder: ["attention"],
 };
 
 /** What a run takes away. */
