@@ -52,12 +52,13 @@ class ConvertedModel:
 def convert(
     folder: str | Path, output: str | Path, *, format: ImportFormat = "marian"
 ) -> ConvertedModel:
-    """Import a Marian or OPUS-MT model into a bundle.
+    """Import a model of Marian, OPUS-MT or Firefox Translations.
 
     Args:
         folder: the model as distributed: Hugging Face's MarianMT (``config.json``,
-            ``model.safetensors``), or an unpacked zip file of OPUS-MT (``decoder.yml``, an
-            ``.npz``). No code in it is run.
+            ``model.safetensors``), an unpacked zip file of OPUS-MT (``decoder.yml``, an
+            ``.npz``), or a model of Firefox Translations (a ``.bin`` and a vocabulary ``.spm``). No
+            code in it is run.
         output: the bundle to write, a new folder.
         format: the format of the model.
 

@@ -22,11 +22,12 @@ def convert(
     out: Path,
     kind: Literal["marian"] = "marian",
 ) -> None:
-    """Import a Marian or OPUS-MT model into a bundle.
+    """Import a model of Marian, OPUS-MT or Firefox Translations.
 
-    FOLDER holds Hugging Face's MarianMT (config.json, model.safetensors) or an unpacked zip file
-    of OPUS-MT (decoder.yml, an .npz). No code in it is run. Settings of a translation that a bundle
-    has no form for are named on standard error.
+    FOLDER holds Hugging Face's MarianMT (config.json, model.safetensors), an unpacked zip file
+    of OPUS-MT (decoder.yml, an .npz), or a model of Firefox Translations (a .bin and a vocabulary
+    .spm, unpacked). No code in it is run. Settings of a translation that a bundle has no form for
+    are named on standard error.
     """
     from pellucid.functions.convert_model import convert as convert_model
 
@@ -34,6 +35,6 @@ def convert(
     if made.dropped:
         warn(
             "These generation settings are not carried over, so that translations may differ from "
-            f"Hugging Face's: {'; '.join(made.dropped)}."
+            f"those of the program that made the model: {'; '.join(made.dropped)}."
         )
     show_made(str(out))
