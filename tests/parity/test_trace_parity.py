@@ -110,6 +110,12 @@ CASES: dict[str, dict[str, Any]] = {
         "num_key_value_heads": 2,
         "d_key": 14,
     },
+    "recurrent units in the decoder": {"decoder": "ssru"},
+    "recurrent units, pre-norm, nothing scaled": {
+        "decoder": "ssru",
+        "norm": "pre",
+        "scale_scores": False,
+    },
     "bfloat16 on disk": {"precision": "bfloat16"},
     "int8 on disk": {"precision": "int8", "norm": "pre", "tied_embeddings": "decoder"},
 }

@@ -40,6 +40,7 @@ COMPUTES: Mapping[str, Collection[object]] = {
     "stack_norm": (False,),
     "gated_feed_forward": (False,),
     "num_key_value_heads": (0,),
+    "decoder": ("attention",),
 }
 """The options of `pellucid.config.ModelConfig`, each with the values that this model computes. It
 is built from no configuration; an option that is missing here has not been decided on."""

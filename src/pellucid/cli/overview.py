@@ -45,7 +45,7 @@ GROUPS = {
     },
     "Models": {
         "inspect": "Describe a model: sizes, parameters, data, training, hashes.",
-        "convert": "Import a Marian or OPUS-MT model into a bundle.",
+        "convert": "Import a model of Marian, OPUS-MT or Firefox Translations.",
         "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",
     },
     "Text": {

@@ -33,7 +33,7 @@ _OF_TRANSFORMER = (
     *("norm", "layer_norm_epsilon", "activation", "positions", "projection_bias"),
     *("residual", "scale_scores", "look_ahead_mask", "projections"),
     *("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance"),
-    "stack_norm",
+    *("stack_norm", "decoder"),
 )
 _OF_RECURRENT = ("recurrent_attention",)
 
@@ -71,6 +71,7 @@ AS_FIRST_BUILT: Mapping[str, Collection[object]] = {
     "stack_norm": (False,),
     "gated_feed_forward": (False,),
     "num_key_value_heads": (0,),
+    "decoder": ("attention",),
 }
 """The options of a Transformer, with the values that every implementation of it was built for.
 
@@ -80,7 +81,7 @@ others then refuse it. A new option is added with the value under which it chang
 
 _LATER = (
     *("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance"),
-    "stack_norm",
+    *("stack_norm", "decoder"),
 )
 """Options that files name only if they differ from their defaults, so that the files of models that
 do not use them stay as they were."""
@@ -148,6 +149,10 @@ class ModelConfig(Strict):
     tied_embeddings: Literal["all", "decoder", "none"] = "all"
     """Embeddings that are one table: source, target and output (``all``), or target and output
     (``decoder``)."""
+
+    decoder: Literal["attention", "ssru"] = "attention"
+    """Part of a decoder layer that reads the target's earlier words: masked self-attention, or a
+    recurrent unit with a state of fixed size, the simpler simple recurrent unit (``ssru``)."""
 
     # Vocabularies and lengths
     source_vocabulary_size: int = Field(default=0, ge=0, le=2**24)
@@ -310,6 +315,11 @@ class ModelConfig(Strict):
                 self.stack_norm and self.norm != "post",
                 "stack_norm must be left out (it has no effect) unless norm is 'post', but norm is "
                 f"{self.norm!r}",
+            ),
+            (
+                self.decoder == "ssru" and not self.look_ahead_mask,
+                "look_ahead_mask must be left out (it has no effect) when decoder is 'ssru', whose "
+                "unit reads from left to right, but is False",
             ),
         ):
             if is_wrong:

@@ -61,9 +61,10 @@ def convert(
 
     Args:
         folder: the model as distributed: Hugging Face's MarianMT (``config.json``,
-            ``model.safetensors``), or an unpacked zip file of OPUS-MT (``decoder.yml``, an
-            ``.npz``); or for ``nn-transformer`` the checkpoint of a model that is built on
-            PyTorch's ``nn.Transformer``. No code in it is run.
+            ``model.safetensors``), an unpacked zip file of OPUS-MT (``decoder.yml``, an
+            ``.npz``), or a model of Firefox Translations (a ``.bin`` and a vocabulary ``.spm``); or
+            for ``nn-transformer`` the checkpoint of a model that is built on PyTorch's
+            ``nn.Transformer``. No code in it is run.
         output: the bundle to write, a new folder.
         format: the format of the model.
         config: for ``nn-transformer``, the TOML file that says what its weights do not. If it does

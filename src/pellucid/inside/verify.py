@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from pellucid.bundle import Bundle, load_bundle
+from pellucid.config.head_address import parse_head
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.pair import PairData, attention_at, recurrent_attention_at, states_of
@@ -55,8 +56,9 @@ def verify_cell(
         column: the position attended to.
 
     Raises:
-        InputError: the trace is of another model, or of a changed one.
+        InputError: the trace is of another model, or of a changed one, or there is no such head.
     """
+    parse_head(f"{site}.{head}").check_in(bundle.config.model)
     if trace.decoding.get("changes"):
         raise InputError(
             "A weight to verify must be the model's own, but the trace was changed on the way "

@@ -170,4 +170,5 @@ class Transformer(EncoderDecoder):
 
     def new_cache(self) -> DecoderCache:
         """Make an empty cache for decoding with this model."""
-        return DecoderCache(self.config.num_decoder_layers)
+        is_recurrent = self.config.decoder == "ssru"
+        return DecoderCache(self.config.num_decoder_layers, is_recurrent=is_recurrent)

@@ -20,6 +20,7 @@ export const COMPUTES: Record<string, readonly unknown[]> = {
   stack_norm: [false],
   gated_feed_forward: [false],
   num_key_value_heads: [0],
+  decoder: ["attention"],
 };
 
 /** What a run takes away. */

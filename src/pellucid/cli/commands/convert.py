@@ -38,9 +38,10 @@ def convert(
 ) -> None:
     """Import a model of another program into a bundle.
 
-    FOLDER holds Hugging Face's MarianMT (config.json, model.safetensors) or an unpacked zip file
-    of OPUS-MT (decoder.yml, an .npz). No code in it is run. Settings of a translation that a bundle
-    has no form for are named on standard error.
+    FOLDER holds Hugging Face's MarianMT (config.json, model.safetensors), an unpacked zip file
+    of OPUS-MT (decoder.yml, an .npz), or a model of Firefox Translations (a .bin and a vocabulary
+    .spm, unpacked). No code in it is run. Settings of a translation that a bundle has no form for
+    are named on standard error.
 
     With --format nn-transformer it is a checkpoint that torch.save wrote of a model built on
     PyTorch's nn.Transformer, and --config describes the rest.
@@ -51,6 +52,6 @@ def convert(
     if made.dropped:
         warn(
             "These generation settings are not carried over, so that translations may differ from "
-            f"Hugging Face's: {'; '.join(made.dropped)}."
+            f"those of the program that made the model: {'; '.join(made.dropped)}."
         )
     show_made(str(out))

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
-from pellucid.config.head_address import Part
+from pellucid.config.head_address import Part, sites_of
 from pellucid.inside.measures.maps import Map, MapKind, last_layer, make_map, shares_of_rows
 from pellucid.inside.measures.rollout import roll_encoder
 from pellucid.inside.pair import PairData
@@ -71,9 +71,12 @@ def value_zeroing(pair: PairData, *, part: Part, kind: MapKind, layer: int | Non
     # The vectors that really enter each layer, so that only its own values are silenced.
     seen = pair.see(("input",))
     memory_1SD = pair.model.encode(pair.to_tensor([pair.source_ids]))
+    sites = sites_of(pair.model.config)
     maps = []
     for index in depth:
-        x_1LD = seen[f"{part}.{index}.self.input"][None]
+        # A layer begins with self-attention, or with the unit in its place.
+        first = next(one for one in sites if one.startswith(f"{part}.{index}."))
+        x_1LD = seen[f"{first}.input"][None]
         site = f"{part}.{index}.{'self' if kind == 'whole' else kind}"
         maps.append(_shares(pair, site, x_1LD, memory_1SD))
     return make_map(
