@@ -279,7 +279,7 @@ def test_words_left_out_are_those_without_a_link_and_marks_are_none() -> None:
     [
         ("I want to go.", "Je veux.", "go"),
         ("They want to sing.", "Ils veulent.", "sing"),
-        ("I like tea, not coffee.", "J'aime le thé, le café.", "not"),
+        ("I like tea, not coffee.", "J'aime le thé.", "not"),
     ],
 )
 def test_row_that_predicts_a_mark_links_no_word(source: str, target: str, lost: str) -> None:
