@@ -335,7 +335,7 @@ class ChainAligner(Aligner):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What links depend on, besides the models and the lines."""
+        """Everything that links depend on, besides the models and the lines."""
         return self.each[0].settings
 
     def take_sentence(self) -> str:
@@ -349,7 +349,7 @@ class ChainAligner(Aligner):
 
 
 class _Decoders:
-    """What is asked about the search of all models of a chain together."""
+    """The search of all models of a chain, as far as it is asked about."""
 
     is_slow = False
 
