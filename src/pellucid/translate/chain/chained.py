@@ -37,6 +37,7 @@ _OF_THE_LAST = ("prefix", "forbid", "require", "glossary", "constraints", "gloss
 def chain(
     *models: Translator | str | Path,
     threads: int | None = None,
+    device: str | None = None,
     **decoding: Unpack[DecodingOptions],
 ) -> Chain:
     """Join models, so that a text goes through one after the other.
@@ -45,6 +46,7 @@ def chain(
         models: two or more, in their order: names, folders, or loaded models. A text may name
             several with commas between them, as ``pellucid translate fr-en,en-de`` does.
         threads: as for `pellucid.load`, for models that are named.
+        device: as for `pellucid.load`, for models that are named.
         decoding: as for `pellucid.load`, for models that are named.
 
     Returns:
@@ -63,7 +65,7 @@ def chain(
             names.append(one._bundle.folder.name if one._bundle else f"model {number + 1}")
             continue
         for name in names_of_chain(one):
-            loaded.append(load(name, threads=threads, **decoding))
+            loaded.append(load(name, threads=threads, device=device, **decoding))
             path = Path(name)
             names.append(path.parent.name if path.name == "bundle" else path.name)
     return Chain(loaded, names)
@@ -335,7 +337,7 @@ class ChainAligner(Aligner):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What links depend on, besides the models and the lines."""
+        """Everything that links depend on, besides the models and the lines."""
         return self.each[0].settings
 
     def take_sentence(self) -> str:
@@ -349,7 +351,7 @@ class ChainAligner(Aligner):
 
 
 class _Decoders:
-    """What is asked about the search of all models of a chain together."""
+    """The search of all models of a chain, as far as it is asked about."""
 
     is_slow = False
 
