@@ -48,7 +48,7 @@ CASES = [
 ]
 
 
-@pytest.mark.sample(case=("transformer", "search"))
+@pytest.mark.sample(case=(("transformer", "search"),))
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
 def test_whatever_is_asked_there_has_the_answer_of_the_processor(
     case: tuple[str, str], tmp_path: Path, bundle_folder: Path, run_python: Run
