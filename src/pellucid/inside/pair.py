@@ -73,7 +73,7 @@ class PairData:
 
     @property
     def device(self) -> torch.device:
-        """Where the model computes."""
+        """The device that the model computes on."""
         return self.model.output_weight.device
 
     def to_tensor(self, values: Any, dtype: torch.dtype | None = None) -> Tensor:
