@@ -17,7 +17,7 @@ COMPARED = re.compile(
 )
 """Code that compares the ending of a file's name itself."""
 
-ALLOWED = {"pellucid.inside.record.trace_files": 1, "pellucid.formats.from_marian": 1}
+ALLOWED = {"pellucid.inside.record.trace_files": 1, "pellucid.formats.marian_folder": 2}
 """Modules that cut an ending off a name in lower case, or look for files that Marian writes."""
 
 

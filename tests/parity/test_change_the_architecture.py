@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pellucid
 from pellucid.bundle import load_bundle
-from pellucid.native.weights import find_obstacle
+from pellucid.native.weight_shapes import find_obstacle
 from test_trace_parity import CASES, SOURCE, TARGET, assert_equals_numpy, save_random
 
 assert pellucid.__file__.startswith(sys.argv[1]), pellucid.__file__

@@ -27,7 +27,7 @@ from pellucid.formats.exporting import check_model
 from pellucid.inside.show.model_page import cannot_carry
 from pellucid.model import Stack, layers, make_model
 from pellucid.native.engine import NativeEngine
-from pellucid.native.weights import find_obstacle
+from pellucid.native.weight_shapes import find_obstacle
 from pellucid.training.fast.kernels.kernel_model import choose_kernels
 
 sys.path.insert(0, str(Path(__file__).parent))

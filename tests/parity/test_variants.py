@@ -33,7 +33,7 @@ from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words
 from pellucid.model import Transformer, initialize
 from pellucid.model.rotary import rotate
-from pellucid.native.weights import find_obstacle
+from pellucid.native.weight_shapes import find_obstacle
 from pellucid.training.fast.kernels.kernel_model import choose_kernels
 
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -14,7 +14,7 @@ from pellucid.decode.search.uniforms import draw_many_samples, uniforms
 from pellucid.machine.hardware import threads_in_use
 from pellucid.native.call import LengthLimits, SearchOptions
 from pellucid.native.engine import NativeEngine
-from pellucid.native.weights import find_obstacle
+from pellucid.native.weight_shapes import find_obstacle
 
 if TYPE_CHECKING:
     from pellucid.model import EncoderDecoder

@@ -61,7 +61,7 @@ class MarianFolder:
         Raises:
             BundleError: the file is damaged, or of another kind.
         """
-        is_archive = self.weights.suffix == ".npz"
+        is_archive = endings(self.weights).kind == ".npz"
         arrays = read_arrays(self.weights) if is_archive else read_marian_binary(self.weights)
         return {name: array for name, array in arrays.items() if not name.endswith(MULTIPLIER)}
 

@@ -13,7 +13,8 @@ from pellucid.config import BundleConfig
 from pellucid.config.parsing import read_json_text
 from pellucid.native.loading import find_library
 from pellucid.native.quantization import SCALE, is_quantizable, is_quantized
-from pellucid.native.weights import StoredWeights, find_obstacle, find_wrong_shape
+from pellucid.native.weight_shapes import find_obstacle, find_wrong_shape
+from pellucid.native.weights import StoredWeights
 
 TYPES: dict[str, type] = {"F32": np.float32, "BF16": np.uint16, "I8": np.int8}
 _LONGEST_HEADER = 100_000_000

@@ -11,7 +11,7 @@ from pellucid.serve.answers.responses import about
 from pellucid.serve.models import ServedChain
 from pellucid.serve.queue.tasks import Text, Translate
 from pellucid.translate.chain.chained import Chain, step_options
-from pellucid.translate.chain.paths import Following, Step, follow
+from pellucid.translate.chain.paths import ChainStep, Following, follow
 
 
 class ChainTask:
@@ -44,7 +44,7 @@ class ChainTask:
         texts = [one.text for one in self._texts]
         return follow(texts, self._translator.names, self._config.n_best)
 
-    def of(self, step: Step) -> tuple[Translate, list[Text]]:
+    def of(self, step: ChainStep) -> tuple[Translate, list[Text]]:
         """Make the task of one model, and its texts."""
         task = self._task
         last = len(self._models) - 1

@@ -21,7 +21,7 @@ Links = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Step:
+class ChainStep:
     """Texts for one model of a chain.
 
     Attributes:
@@ -35,7 +35,7 @@ class Step:
     rows: Sequence[int]
 
 
-Following = Generator[Step, list[Translation], list[Translation]]
+Following = Generator[ChainStep, list[Translation], list[Translation]]
 
 
 def follow(texts: Sequence[str], names: Sequence[str], most: int) -> Following:
@@ -61,7 +61,7 @@ def follow(texts: Sequence[str], names: Sequence[str], most: int) -> Following:
         given = [one for one, still in zip(ways, is_open, strict=True) if still]
         # What could not be translated keeps its error.
         longer = [one for one, still in zip(ways, is_open, strict=True) if not still]
-        found = yield Step(
+        found = yield ChainStep(
             number,
             [texts[row] if way is None else way.text for row, way in given],
             [row for row, _ in given],

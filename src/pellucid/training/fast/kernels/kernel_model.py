@@ -21,7 +21,7 @@ from pellucid.errors import ConfigurationError, InputError
 from pellucid.model import Dropout, Stack, Transformer
 from pellucid.native.kernels.calls import DropoutBytes, EmbeddingCall, mask_of, tensor_address
 from pellucid.native.kernels.kernels import WIDTH_STEP, Kernels, find_kernels, library_name
-from pellucid.native.weights import find_wrong_shape
+from pellucid.native.weight_shapes import find_wrong_shape
 from pellucid.training.fast.attention_losses import AttentionLosses
 from pellucid.training.fast.kernels.inputs import AddLosses, PackedSentences, StackPass, require_ids
 from pellucid.training.fast.kernels.sublayers import (
