@@ -131,6 +131,11 @@ class TrainingConfig(Strict):
     instead of resting on ``</s>``. It is not for recurrent models."""
     score_penalty_decoder: float = Field(default=0.0, ge=0, le=100)
     """The same for the decoder's masked self-attention."""
+    score_penalty_cross: float = Field(default=0.0, ge=0, le=100)
+    """The same for the decoder's cross-attention."""
+    score_penalty_margin: float = Field(default=0.0, ge=0, le=1000)
+    """Variance of a row's scaled scores that none of these penalties counts. With a margin of 1 or
+    2 they keep the largest weights below 0.99 and do not spread the others evenly."""
 
     # Both directions
     both_directions_steps: int = Field(default=0, ge=0, le=10**12)
@@ -183,6 +188,11 @@ class TrainingConfig(Strict):
     """Newest checkpoints to keep."""
     log: LogConfig = Field(default_factory=LogConfig, exclude=True)
     """What a run writes, by the options of the command."""
+
+    @property
+    def score_penalties(self) -> tuple[float, float, float]:
+        """Weights for the encoder's self-attention, the decoder's, and cross-attention."""
+        return self.score_penalty, self.score_penalty_decoder, self.score_penalty_cross
 
     @property
     def guided_place(self) -> tuple[int, int] | None:

@@ -242,10 +242,12 @@ def _describe_settings(recipe: Recipe, learner: Learner) -> list[str]:
     ]
     if training.r_drop:
         words.append(f"Every pair read twice, R-Drop {training.r_drop:g}.")
-    if training.score_penalty or training.score_penalty_decoder:
+    penalties = training.score_penalties
+    if any(penalties):
+        margin = training.score_penalty_margin
         words.append(
-            f"Score penalty {training.score_penalty:g} (encoder), "
-            f"{training.score_penalty_decoder:g} (decoder)."
+            "Score penalty {:g} (encoder), {:g} (decoder), {:g} (cross)".format(*penalties)
+            + (f", of variance above {margin:g}." if margin else ".")
         )
     if training.both_directions_steps:
         words.append(f"Both directions in the first {training.both_directions_steps:,} steps.")
@@ -337,6 +339,8 @@ def settings_without_effect(recipe: Recipe) -> list[str]:
         "r_drop": no_dropout and "no dropout: both readings of a pair are the same",
         "score_penalty": recipe.model.is_recurrent and recurrent,
         "score_penalty_decoder": recipe.model.is_recurrent and recurrent,
+        "score_penalty_cross": recipe.model.is_recurrent and recurrent,
+        "score_penalty_margin": not any(training.score_penalties) and "no score penalty",
         "guided_weight": not training.guided_head and "no training.guided_head",
         "guided_convention": not training.guided_head and "no training.guided_head",
     }
