@@ -47,12 +47,12 @@ def main() -> None:
 
 def write_corpus(folder: Path, *, seed: int) -> list[Example]:
     """Write the text into ``folder/corpus``, unless an earlier call did; return what trains."""
-    examples = make_split("train", seed=seed, count=NUM_SENTENCES)
+    examples = make_split("train", seed=seed, count=NUM_SENTENCES, grammar="course")
     if not (folder / "corpus").is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         with new_folder(folder / "corpus") as part:
             write_examples(part, "train", examples)
-            validation = make_split("validation", seed=seed, count=NUM_VALIDATION)
+            validation = make_split("validation", seed=seed, count=NUM_VALIDATION, grammar="course")
             write_examples(part, "validation", validation)
     return examples
 
