@@ -134,8 +134,10 @@ class TrainingConfig(Strict):
     score_penalty_cross: float = Field(default=0.0, ge=0, le=100)
     """The same for the decoder's cross-attention."""
     score_penalty_margin: float = Field(default=0.0, ge=0, le=1000)
-    """Variance of a row's scaled scores that none of these penalties counts. With a margin of 1 or
-    2 they keep the largest weights below 0.99 and do not spread the others evenly."""
+    """Variance of a row's scaled scores that costs nothing in the encoder. With a margin the
+    penalty bounds scores and does not spread idle heads evenly."""
+    score_penalty_margin_decoder: float = Field(default=0.0, ge=0, le=1000)
+    """The same for both attentions of the decoder. With 3 few of their weights are above 0.99."""
 
     # Both directions
     both_directions_steps: int = Field(default=0, ge=0, le=10**12)
@@ -190,9 +192,14 @@ class TrainingConfig(Strict):
     """What a run writes, by the options of the command."""
 
     @property
-    def score_penalties(self) -> tuple[float, float, float]:
-        """Weights for the encoder's self-attention, the decoder's, and cross-attention."""
-        return self.score_penalty, self.score_penalty_decoder, self.score_penalty_cross
+    def score_penalties(self) -> dict[str, tuple[float, float]]:
+        """Weight and margin of the penalty on scores, by the kind of attention."""
+        margin = self.score_penalty_margin_decoder
+        return {
+            "encoder": (self.score_penalty, self.score_penalty_margin),
+            "decoder": (self.score_penalty_decoder, margin),
+            "cross": (self.score_penalty_cross, margin),
+        }
 
     @property
     def guided_place(self) -> tuple[int, int] | None:

@@ -48,10 +48,17 @@ from pellucid.training.console.messages import settings_without_effect
         ),
         ({"r_drop": 3.0, "dropout": 0.0, "token_dropout": 0.1}, []),
         ({"score_penalty": 0.1, "score_penalty_decoder": 0.2}, []),
-        ({"score_penalty_cross": 0.1, "score_penalty_margin": 2.0}, []),
+        ({"score_penalty_cross": 0.1, "score_penalty_margin_decoder": 2.0}, []),
         (
-            {"score_penalty_margin": 2.0},
-            ["training.score_penalty_margin has no effect with no score penalty."],
+            {"score_penalty": 0.1, "score_penalty_margin_decoder": 2.0},
+            [
+                "training.score_penalty_margin_decoder has no effect with no score penalty of the "
+                "decoder."
+            ],
+        ),
+        (
+            {"score_penalty_margin": 2.0, "score_penalty_cross": 0.1},
+            ["training.score_penalty_margin has no effect with no training.score_penalty."],
         ),
         (
             {"guided_weight": 0.5},

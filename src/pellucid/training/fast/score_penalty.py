@@ -9,8 +9,6 @@ from torch import Tensor
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 
-KINDS = ("encoder.{}.self", "decoder.{}.self", "decoder.{}.cross")
-
 
 class ScorePenalty:
     r"""The cost of the variance of attention's scaled scores.
@@ -24,8 +22,7 @@ class ScorePenalty:
     those below it alone, so that a head may prefer some keys at no cost.
 
     Args:
-        weights: λ, by the name of the attention.
-        margin: m.
+        costs: λ and m, by the name of the attention.
         looks_ahead: True if a target position may attend to later ones.
 
     Attributes:
@@ -38,11 +35,10 @@ class ScorePenalty:
     heads = slice(None)
 
     def __init__(
-        self, weights: Mapping[str, float], *, margin: float = 0.0, looks_ahead: bool = False
+        self, costs: Mapping[str, tuple[float, float]], *, looks_ahead: bool = False
     ) -> None:
-        self.sites = frozenset(weights)
-        self._weights = weights
-        self._margin = margin
+        self.sites = frozenset(costs)
+        self._costs = costs
         self._looks_ahead = looks_ahead
 
     @classmethod
@@ -50,17 +46,18 @@ class ScorePenalty:
         """Make the penalty that the settings name; None if they name none."""
         if model.architecture != "transformer":
             return None
-        layers = (model.num_encoder_layers, model.num_decoder_layers, model.num_decoder_layers)
-        weights = {
-            kind.format(layer): weight
-            for kind, number, weight in zip(KINDS, layers, training.score_penalties, strict=True)
-            for layer in range(number)
-            if weight
+        places = {
+            "encoder": ("encoder.{}.self", model.num_encoder_layers),
+            "decoder": ("decoder.{}.self", model.num_decoder_layers),
+            "cross": ("decoder.{}.cross", model.num_decoder_layers),
         }
-        if not weights:
-            return None
-        margin = training.score_penalty_margin
-        return cls(weights, margin=margin, looks_ahead=not model.look_ahead_mask)
+        costs = {
+            site.format(layer): training.score_penalties[kind]
+            for kind, (site, num_layers) in places.items()
+            for layer in range(num_layers)
+            if training.score_penalties[kind][0]
+        }
+        return cls(costs, looks_ahead=not model.look_ahead_mask) if costs else None
 
     def of_scores(self, site: str, scaled_BHLM: Tensor, batch: Batch) -> Tensor:
         """Compute a place's part of the loss from its scaled scores."""
@@ -69,8 +66,9 @@ class ScorePenalty:
         mean_BHL1 = (scaled_BHLM * may_B1LM).sum(-1, keepdim=True) / num_B1L1
         offset_BHLM = (scaled_BHLM - mean_BHL1) * may_B1LM
         variance_BHL = (offset_BHLM.square() / num_B1L1).sum(-1)
-        excess = (variance_BHL - self._margin).clamp(min=0).sum() / scaled_BHLM.shape[1]
-        return self._weights[site] * excess / batch.num_target_tokens
+        weight, margin = self._costs[site]
+        excess = (variance_BHL - margin).clamp(min=0).sum() / scaled_BHLM.shape[1]
+        return weight * excess / batch.num_target_tokens
 
     def _may_attend(self, site: str, batch: Batch) -> Tensor:
         """Make the mask of an attention, in which rows of padding attend nowhere."""
