@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import shlex
 import tomllib
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 from page_code import ROOT, find_pages
 
 from pellucid.cli.app import load_command
@@ -138,6 +140,29 @@ def test_every_command_between_marks_on_a_page_is_one() -> None:
         if (fault := check_command(command))
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def commands_of_deployment() -> dict[str, list[str]]:
+    """What an image, a unit and a cluster start."""
+    folder = ROOT / "deploy"
+    image = (folder / "Containerfile").read_text(encoding="utf-8")
+    unit = (folder / "pellucid.service").read_text(encoding="utf-8")
+    started = re.search(r"^ExecStart=\S+/pellucid (.*)$", unit, re.MULTILINE)
+    assert started
+    documents = yaml.safe_load_all((folder / "kubernetes.yaml").read_text(encoding="utf-8"))
+    pod = next(one for one in documents if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+    return {
+        "image": json.loads(re.findall(r"^CMD (.*)$", image, re.MULTILINE)[-1]),
+        "unit": shlex.split(started[1]),
+        "pod": pod["containers"][0]["args"],
+    }
+
+
+@pytest.mark.parametrize("place", ["image", "unit", "pod"])
+def test_what_a_deployment_starts_is_a_command(place: str) -> None:
+    words = commands_of_deployment()[place]
+    assert words[0] == "serve"
+    assert check_command(shlex.join(["pellucid", *words])) == ""
 
 
 def test_every_command_in_a_sentence_of_the_package_is_one() -> None:
