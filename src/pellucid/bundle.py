@@ -19,7 +19,7 @@ from pellucid.arguments import refuse
 from pellucid.config import BundleConfig, validate
 from pellucid.config.parsing import read_json_text, read_toml_text
 from pellucid.config.training import guided_place
-from pellucid.errors import BundleError, InputFileNotFoundError, OutputError
+from pellucid.errors import BundleError, InputError, InputFileNotFoundError, OutputError
 from pellucid.files import (
     expand_home,
     hash_bytes,
@@ -31,6 +31,7 @@ from pellucid.files import (
     write_text,
 )
 from pellucid.foreign import identify_foreign, read_kind
+from pellucid.machine.devices import CPU
 from pellucid.text.tokenizers.kinds import load_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
@@ -60,6 +61,7 @@ class Bundle:
 
     Attributes:
         given: the model; if None, it is loaded from the folder when it is first used.
+        device: where a model that is loaded from the folder computes.
     """
 
     config: BundleConfig
@@ -67,6 +69,7 @@ class Bundle:
     tokenizer: Tokenizer
     manifest: Mapping[str, Any]
     folder: Path
+    device: str = CPU
 
     @cached_property
     def model(self) -> EncoderDecoder:
@@ -79,7 +82,8 @@ class Bundle:
             return self.given
         from pellucid.model.stored_tensors import load_model
 
-        return load_model(self.weights_path, self.config, self.tokenizer)
+        model = load_model(self.weights_path, self.config, self.tokenizer)
+        return model if self.device == CPU else model.to(self.device)
 
     @property
     def weights_path(self) -> Path:
@@ -149,10 +153,17 @@ def resolve_model(name: str | Path) -> Path:
 
     Raises:
         InputFileNotFoundError: the folder does not exist.
+        InputError: it names several models.
         BundleError: the folder holds neither.
     """
     if name in SHIPPED:
         return Path(str(files("pellucid") / "models" / str(name)))
+    if len(several := names_of_chain(name)) > 1:
+        raise InputError(
+            f"This takes one model, but {name} names {len(several)}. Only pellucid translate and "
+            "pellucid.chain join models, and pellucid serve those that it is given. Name one: "
+            f"{several[0]}."
+        )
     folder = Path(expand_home(name))
     with reading(folder):
         for candidate in (folder, folder / "bundle"):
@@ -175,12 +186,31 @@ def resolve_model(name: str | Path) -> Path:
     )
 
 
+def names_of_chain(name: str | Path) -> list[str]:
+    """List the models that a name joins with commas, such as ``fr-en,en-de``; mostly one.
+
+    Raises:
+        InputError: there is nothing before or after a comma.
+    """
+    whole = str(name)
+    # A folder may have a comma in its name.
+    if "," not in whole or Path(expand_home(name)).exists():
+        return [whole]
+    names = [one.strip() for one in whole.split(",")]
+    if not all(names):
+        raise InputError(
+            f"Models are joined by one comma, such as fr-en,en-de, but the name is {whole!r}. "
+            "Name a model before and after each comma."
+        )
+    return names
+
+
 def shipped_name(folder: Path) -> str:
     """Return the name of a packaged model; empty for any other folder."""
     return next((name for name in SHIPPED if resolve_model(name) == folder), "")
 
 
-def load_bundle(folder: Path) -> Bundle:
+def load_bundle(folder: Path, device: str = CPU) -> Bundle:
     """Read a bundle after checking the size and hash of files, the name and shape of tensors.
 
     The tensors of a bfloat16 or int8 bundle become a float32 model. In models of Marian a token
@@ -190,13 +220,13 @@ def load_bundle(folder: Path) -> Bundle:
     Raises:
         BundleError: something is missing, damaged, or does not belong.
     """
-    bundle = open_bundle(folder)
+    bundle = open_bundle(folder, device)
     # Loaded now, so that damaged weights show here and not at their first use.
     _ = bundle.model
     return bundle
 
 
-def open_bundle(folder: Path) -> Bundle:
+def open_bundle(folder: Path, device: str = CPU) -> Bundle:
     """Read a bundle as `load_bundle` does, except that its model is loaded when it is first used.
 
     Raises:
@@ -216,7 +246,7 @@ def open_bundle(folder: Path) -> Bundle:
     )
     # Otherwise an id of the tokenizer could lie beyond the model's table of embeddings.
     _verify_vocabulary(config, tokenizer, where)
-    return Bundle(config, None, tokenizer, manifest, folder)
+    return Bundle(config, None, tokenizer, manifest, folder, device)
 
 
 def save_bundle(

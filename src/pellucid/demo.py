@@ -37,6 +37,7 @@ from pellucid.training.loop import train
 from pellucid.training.run.folder import RunFolder
 from pellucid.translate.results import Translation
 from pellucid.translate.translator import Translator, load
+from pellucid.wording.other_names import explain_call
 
 # The splits to test on, and what each asks of the model.
 TESTS: Mapping[SplitName, str] = {
@@ -282,3 +283,6 @@ def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
         remarks=remarks,
     )
     write_text(out / "look.html", page)
+
+
+explain_call(__name__)

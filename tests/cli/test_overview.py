@@ -89,7 +89,7 @@ def test_help_names_options_that_some_command_has() -> None:
         ("translate", "MODEL"),
         ("look", "MODEL [TEXT...]"),
         ("patch", "MODEL [FROM] [INTO]"),
-        ("lesson", "[NAME]"),
+        ("lesson", "[LESSON]"),
         ("extract", "FILE..."),
         ("recipe", "[RECIPE|TABLE...]"),
     ],

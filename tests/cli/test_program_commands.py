@@ -77,6 +77,15 @@ def bash_script() -> str:
         ("pellucid completion ", {"bash", "zsh", "fish"}),
         ("pellucid help tra", {"train", "translate"}),
         ("pellucid attend pi", {"pizza"}),
+        ("pellucid lesson le", {"lecture"}),
+        ("pellucid claim or", {"order"}),
+        ("pellucid corpus --part te", {"test"}),
+        ("pellucid translate demo --format x", {"xliff"}),
+        ("pellucid translate demo --format l", {"lines"}),
+        ("pellucid recipe --key training.pat", {"training.patience"}),
+        ("pellucid train pairs.tsv --start demo-r", {"demo-recurrent"}),
+        ("pellucid look demo --head dec", {"decoder.0.self", "decoder.0.cross"}),
+        ("pellucid serve --host ", set()),
     ],
 )
 def test_bash_completes_commands_options_values_models_and_recipes(
@@ -97,6 +106,10 @@ def test_other_shells_get_every_command(run_here: Run) -> None:
     fish = run_here("completion", "fish").stdout
     assert all(f"-a {name} -d " in fish for name in COMMANDS)
     assert "__fish_seen_subcommand_from bulk; and __fish_seen_subcommand_from run" in fish
+    for name, value in (("lesson", "study-notes"), ("claim", "memory"), ("look", "demo")):
+        start = f"complete -c pellucid -n '__fish_seen_subcommand_from {name}' -a '"
+        (line,) = (one for one in fish.splitlines() if one.startswith(start))
+        assert value in line.removeprefix(start).rstrip("'").split()
     zsh = run_here("completion", "zsh").stdout
     assert zsh.startswith("#compdef pellucid\n")
     assert "bashcompinit" in zsh
@@ -232,7 +245,7 @@ def test_table_of_limits_in_the_guide_is_that_of_the_code() -> None:
         (["look", "demo", "x", "--layer", "1"], "Give --head (such as decoder.1) instead."),
         (["train", "x", "--from", "y"], "Give --start MODEL instead."),
         (["demo", "--model", "recurrent"], "Give --architecture NAME instead."),
-        (["corpus", "--split", "test"], "Give --part NAME instead."),
+        (["corpus", "--split", "test"], "Give --part PART instead."),
         (["serve", "demo", "--max-beam", "3"], "Give --set limits.beam=N instead."),
     ],
 )

@@ -36,6 +36,7 @@ COMPUTES: dict[str, tuple[object, ...]] = {
         *("rotary", "alibi", "relative"),
     ),
     "norm_kind": ("layer", "rms"),
+    "stack_norm": (False, True),
     "gated_feed_forward": (False, True),
     "embedding_scale": ("sqrt", "none"),
     "projection_bias": (False, True),
@@ -44,6 +45,7 @@ COMPUTES: dict[str, tuple[object, ...]] = {
     "scale_scores": (True, False),
     "look_ahead_mask": (True, False),
     "projections": ("qkv", "qk", "none"),
+    "decoder": ("attention", "ssru"),
 }
 """The values of the options that this computes; all else must be a number."""
 
@@ -109,7 +111,7 @@ class NumpyTransformer:
         x = self.keep(f"{part}.input", x)
         for layer in range(self.config[f"num_{part}_layers"]):
             x = self.layer(part, layer, x, memory)
-        if self.config["norm"] == "pre":
+        if self.config["norm"] == "pre" or self.config.get("stack_norm"):
             x = self.keep(f"{part}.norm", self.layer_norm(x, f"{part}.norm"))
         return x
 
@@ -131,7 +133,13 @@ class NumpyTransformer:
         def feed_forward(y: Array) -> Array:
             return self.feed_forward(f"{site}.feed_forward", f"{weights}.feed_forward", y)
 
-        x = self.around(f"{site}.self", f"{weights}.self_attention_norm", x, attend_to_self)
+        def remember(y: Array) -> Array:
+            return self.unit(f"{site}.recurrent", f"{weights}.recurrent", y)
+
+        if memory is not None and self.config.get("decoder") == "ssru":
+            x = self.around(f"{site}.recurrent", f"{weights}.recurrent_norm", x, remember)
+        else:
+            x = self.around(f"{site}.self", f"{weights}.self_attention_norm", x, attend_to_self)
         if memory is not None:
             x = self.around(f"{site}.cross", f"{weights}.cross_attention_norm", x, attend_to_source)
         return self.around(f"{site}.feed_forward", f"{weights}.feed_forward_norm", x, feed_forward)
@@ -183,6 +191,17 @@ class NumpyTransformer:
         context = self.keep(f"{site}.context", np.einsum("hqk,hkd->hqd", weights, value))
         output = self.linear(f"{name}.output", np.concatenate(list(context), axis=1))
         return self.keep(f"{site}.output", output)
+
+    def unit(self, site: str, name: str, x: Array) -> Array:
+        """Kim et al. 2019, section 3.1: word after word."""
+        candidate = self.keep(f"{site}.candidate", x @ self.weights[f"{name}.candidate.weight"].T)
+        forget = self.keep(f"{site}.forget", 1 / (1 + np.exp(-self.linear(f"{name}.forget", x))))
+        state, states = np.zeros(x.shape[1]), []
+        for f, new in zip(forget, candidate, strict=True):
+            state = f * state + (1 - f) * new
+            states.append(state)
+        kept = self.keep(f"{site}.state", np.stack(states))
+        return self.keep(f"{site}.output", np.maximum(kept, 0))
 
     def split(self, wide: Array, width: int) -> Array:
         """(positions, heads · width) → (heads, positions, width): heads are consecutive blocks."""

@@ -352,3 +352,79 @@ def test_dropped_settings_are_said_and_kept_in_the_manifest(tmp_path: Path, run_
         "begin_suppress_tokens [5, 7]"
     ]
     assert "begin_suppress_tokens" in run_here("inspect", str(tmp_path / "ours")).stdout
+
+
+# Out again
+
+
+UNEXPRESSED: dict[str, dict[str, Any]] = {
+    "norm": {"norm": "pre"},
+    "norm_kind": {"norm_kind": "rms"},
+    "stack_norm": {"stack_norm": True},
+    "layer_norm_epsilon": {"layer_norm_epsilon": 1e-6},
+    "gated_feed_forward": {"gated_feed_forward": True},
+    "positions": {"positions": "learned"},
+    "num_key_value_heads": {"num_key_value_heads": 1},
+    "residual": {"residual": False},
+    "scale_scores": {"scale_scores": False},
+    "look_ahead_mask": {"look_ahead_mask": False},
+    "projections": {"projections": "qk"},
+    "d_key": {"d_key": 10},
+    "d_value": {"d_value": 10},
+}
+EXPRESSED = {
+    *("activation", "embedding_scale", "projection_bias", "tied_embeddings", "architecture"),
+    *("d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers"),
+    *("source_vocabulary_size", "target_vocabulary_size"),
+    *("max_source_length", "max_target_length"),
+}
+"""What an export carries over, whatever its value is; `architecture` is refused by its name too."""
+ONLY_WITH = {"max_relative_distance": "positions", "recurrent_attention": "architecture"}
+
+
+def test_every_setting_is_carried_over_or_refused_by_its_name() -> None:
+    assert {*UNEXPRESSED, *EXPRESSED, *ONLY_WITH} == set(ModelConfig.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        *UNEXPRESSED.items(),
+        *(("positions", {"positions": one}) for one in ("none", "rotary", "alibi", "relative")),
+        ("norm", {"norm": "none"}),
+        ("projections", {"projections": "none"}),
+    ],
+)
+def test_setting_without_a_counterpart_is_refused_by_its_name(
+    name: str, changes: dict[str, Any], tmp_path: Path
+) -> None:
+    bundle = make_ours(tmp_path / "ours", **changes)
+    with pytest.raises(InputError, match=rf"model\.{name} ") as raised:
+        export_marian(bundle, tmp_path / "theirs", "float32")
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_attention_of_an_export_in_transformers_is_that_of_a_trace(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_ours(tmp_path / "MODEL")
+    monkeypatch.chdir(tmp_path)
+    export_marian(load_bundle(tmp_path / "MODEL"), tmp_path / "FOLDER", "float32")
+    page = (root / "docs" / "guides" / "ten-tasks.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(from transformers.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert (tmp_path / "both.png").stat().st_size > 1000
+    trace = names["trace"]
+    found = names["found"]
+    layers = {
+        "encoder.{}.self": found.encoder_attentions,
+        "decoder.{}.self": found.decoder_attentions,
+        "decoder.{}.cross": found.cross_attentions,
+    }
+    for name, each in layers.items():
+        for index, weights in enumerate(each):
+            difference = abs(trace[name.format(index)] - weights[0].numpy()).max()
+            assert difference < 1e-5, (name, index)
+    assert float(capsys.readouterr().out.split()[-1]) < 1e-5

@@ -43,6 +43,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "rms": {"norm_kind": "rms"},
     "gated": {"gated_feed_forward": True},
     "grouped": {"num_key_value_heads": 1},
+    "ssru": {"decoder": "ssru"},
     "together": {
         **{"positions": "relative", "norm_kind": "rms", "gated_feed_forward": True, "norm": "pre"},
         **{"activation": "swish", "num_heads": 6, "num_key_value_heads": 2},
@@ -51,7 +52,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
 OPTION = {
     **dict.fromkeys(("rotary", "alibi", "relative"), "positions"),
     "together": "norm_kind",
-    **{"rms": "norm_kind", "gated": "gated_feed_forward", "grouped": "num_key_value_heads"},
+    **{
+        "ssru": "decoder",
+        "rms": "norm_kind",
+        "gated": "gated_feed_forward",
+        "grouped": "num_key_value_heads",
+    },
 }
 TEXT, TARGET = "The pizza came out of the oven", "La pizza est sortie du four"
 
@@ -169,7 +175,7 @@ def test_engine_kernels_page_and_exports_refuse_a_variant_by_its_option(
     bundle = load_bundle(make_words_bundle(tmp_path / "bundle", **VARIANTS[name]))
     config, option = bundle.config.model, OPTION[name]
     said = f"model.{option} is {getattr(config, option)}"
-    assert find_obstacle(config, "float32") == said
+    assert find_obstacle(config, "float32") == (None if name == "ssru" else said)
     kernels = choose_kernels(config, TrainingConfig(), "float32", torch.device("cpu"))
     assert kernels.kernels is None
     assert said in kernels.description
@@ -179,10 +185,11 @@ def test_engine_kernels_page_and_exports_refuse_a_variant_by_its_option(
         check_model(bundle, "CTranslate2", to_ctranslate2.ALLOWED)
 
 
-def test_translation_falls_back_to_pytorch_and_searches_as_the_full_pass_does(name: str) -> None:
+def test_translation_searches_as_the_full_pass_does_where_need_be_on_pytorch(name: str) -> None:
     model = make_transformer(**VARIANTS[name])
     decoder = Decoder([model], SPECIAL)
-    assert decoder.describe(DecodingConfig()).startswith("PyTorch, since model.")
+    described = "the engine in C" if name == "ssru" else "PyTorch, since model."
+    assert decoder.describe(DecodingConfig()).startswith(described)
     requests = make_requests(model, 7)
     found = decoder.decode(requests, DecodingConfig(beam=3), batch_tokens=128)
     for request, (best, *_) in zip(requests, found, strict=True):
@@ -198,7 +205,8 @@ def test_look_inside_holds_its_checks_and_its_parts(name: str, tmp_path: Path) -
     assert trace.problems == ()
     assert max(trace.checks[one] for one in ("weights", "rows", "contributions")) < 1e-10
     bundle = translator.bundle
-    for site in ("encoder.0.self", "decoder.1.self", "decoder.0.cross"):
+    has_self = bundle.config.model.decoder == "attention"
+    for site in ("encoder.0.self", *["decoder.1.self"] * has_self, "decoder.0.cross"):
         for head in range(bundle.config.model.num_heads):
             verified = verify_cell(bundle, trace, site, head, 2, 1)
             assert verified.shown > 0
@@ -245,7 +253,7 @@ def test_config_file_of_a_plain_model_names_no_variant(tmp_path: Path) -> None:
     folder = make_words_bundle(tmp_path / "plain")
     written = json.loads((folder / "config.json").read_text())["model"]
     later = {"norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance"}
-    assert not later & set(written)
+    assert not (later | {"decoder"}) & set(written)
     folder = make_words_bundle(tmp_path / "variant", **VARIANTS["together"])
     written = json.loads((folder / "config.json").read_text())["model"]
     assert later <= set(written)
@@ -264,6 +272,8 @@ def test_config_file_of_a_plain_model_names_no_variant(tmp_path: Path) -> None:
             "num_key_value_heads must be left out without projections",
         ),
         ({"architecture": "recurrent", "norm_kind": "rms"}, "must be left out"),
+        ({"architecture": "recurrent", "decoder": "ssru"}, "must be left out"),
+        ({"decoder": "ssru", "look_ahead_mask": False}, "look_ahead_mask must be left out"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(changes: dict[str, Any], said: str) -> None:

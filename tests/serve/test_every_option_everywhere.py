@@ -55,7 +55,7 @@ FIELDS: dict[str, tuple[Options, Any]] = {
     "no_repeat_ngram": ({}, 1),
     "repetition_penalty": ({}, 5.0),
     "forbidden_tokens": ({}, [[12, 12]]),
-    "alternatives": ({"beam": 4}, True),
+    "alternatives": ({"beam": 4, "n_best": 4}, True),
     "precision": ({"precision": "float32"}, "int8"),
     "strict": ({}, True),
 }

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pellucid.serve.answers.responses import Problem
+from pellucid.serve.queue.pauses import NeedsPyTorchError
 from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.queue.scheduler import Scheduler
 from pellucid.serve.settings import Limits
@@ -215,3 +216,39 @@ def test_start_does_the_first_work_before_others_and_survives_its_failure() -> N
     asyncio.run(test())
     scheduler.stop(10)
     assert done == ["first", "second"]
+
+
+def test_others_are_computed_while_one_loads_pytorch(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = threading.Event()
+    tries: list[str] = []
+
+    def load() -> None:
+        tries.append("load")
+        gate.wait(30)
+
+    def look() -> str:
+        tries.append("look")
+        if not gate.is_set():
+            raise NeedsPyTorchError
+        return "seen"
+
+    monkeypatch.setattr("pellucid.serve.queue.scheduler.load_pytorch", load)
+
+    async def test(scheduler: Scheduler) -> None:
+        looking = asyncio.create_task(scheduler.call(look))
+        while "load" not in tries:
+            await asyncio.sleep(0.01)
+        others = [scheduler.call(lambda: "text") for _ in range(3)]
+        assert await asyncio.wait_for(asyncio.gather(*others), 20) == ["text"] * 3
+        assert not looking.done()
+        # What loads is waited for, also when the server ends.
+        stopping = asyncio.create_task(asyncio.to_thread(scheduler.stop, 30))
+        await asyncio.sleep(0.05)
+        gate.set()
+        assert await looking == "seen"
+        await stopping
+
+    run(test)
+    assert tries == ["look", "load", "look"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 from unittest import mock
@@ -61,6 +61,13 @@ class OnDevice(Tensor):
         waits["tolist"] += 1
         return self.held.tolist()
 
+    def numpy(self, *, force: bool = False) -> Any:
+        """Wait, and hand over the numbers, if a copy was asked for."""
+        if not force:
+            raise TypeError("NumPy cannot read a tensor of the device")
+        waits["numpy"] += 1
+        return self.held.numpy(force=True)
+
     @classmethod
     def __torch_dispatch__(
         cls, operation: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
@@ -99,7 +106,12 @@ def _run(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     if goes_to == "cpu":
         return result
     known = {id(tensor.held): tensor for tensor in ours}
-    return tree_map(lambda leaf: known[id(leaf)] if id(leaf) in known else _on_device(leaf), result)
+    # As on a real device, a view is of inference only if its base is.
+    is_view = operation.is_view and not any(tensor.is_inference() for tensor in ours)
+    with torch.inference_mode(torch.is_inference_mode_enabled() and not is_view):
+        return tree_map(
+            lambda leaf: known[id(leaf)] if id(leaf) in known else _on_device(leaf), result
+        )
 
 
 def _count_waits(operation: Any, args: Sequence[Any], goes_to: str | None) -> None:
@@ -120,6 +132,18 @@ class _Generator(torch.Generator):
         return super().__new__(cls)
 
 
+def _made_here(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Make a tensor of numbers on the processor and then move it: PyTorch hides this from modes."""
+
+    def made(values: Any, *, dtype: torch.dtype | None = None, device: Any = None) -> Tensor:
+        if device is None and isinstance(values, OnDevice):
+            device = values.device
+        here = values if isinstance(values, OnDevice) else make(values, dtype=dtype)
+        return here if device is None else here.to(device=device, dtype=dtype)
+
+    return made
+
+
 def _held(leaf: Any) -> Any:
     return leaf.held if isinstance(leaf, OnDevice) else leaf
 
@@ -136,6 +160,8 @@ def pretended_device() -> Iterator[torch.device]:
     torch.__future__.set_overwrite_module_params_on_conversion(True)
     with (
         mock.patch("torch.Generator", _Generator),
+        mock.patch("torch.tensor", _made_here(torch.tensor)),
+        mock.patch("torch.as_tensor", _made_here(torch.as_tensor)),
         mock.patch("torch.Tensor.pin_memory", lambda tensor: tensor),
         mock.patch("pellucid.training.start.plan.choose_device", return_value=device),
         mock.patch("pellucid.training.loop.choose_device", return_value=device),

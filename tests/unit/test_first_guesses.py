@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 import pellucid
+from pellucid.cli.overview import COMMANDS
 from pellucid.translate.translator import Translator
 
 SOUP = "The soup was cold."
@@ -45,9 +48,14 @@ GUESSES: dict[str, tuple[Callable[[Any], Any], str]] = {
     "run_with_cache": (lambda t: t.run_with_cache(SOUP), "translator.look(text)"),
     "run_with_hooks": (lambda t: t.run_with_hooks(SOUP), "changes=probe"),
     "a function as a probe": (lambda t: t.look(SOUP, changes=print), "see(site, stage, tensor)"),
+    "what_if": (lambda t: t.what_if(SOUP, "x"), "pair(text).what_if("),
+    "cut=": (lambda t: t.translate(SOUP, cut="decoder.1.cross.0"), "'changes'"),
+    "probe=": (lambda t: t.look(SOUP, probe=print), "'changes'"),
+    "head": (lambda t: t.look(SOUP).head(0), "trace['decoder.1.cross.0']"),
     "patch": (lambda t: t.patch(SOUP, SOUP), "pair(first).patch(pair(second))"),
     "ablate": (lambda t: t.ablate("decoder.1.cross.0"), "changes='cut decoder.1.cross.0'"),
     # Our own, almost
+    "look": (lambda t: pellucid.look("demo", SOUP), "pellucid.load(model).look(text)"),
     "make_app": (lambda t: pellucid.make_app("demo"), "pellucid.serve.make_app(model)"),
     "stream": (lambda t: t.translate(SOUP, stream=True), "stream(text) yields"),
     "links": (lambda t: t.align(SOUP, COLD).links, "Write alignment"),
@@ -67,6 +75,25 @@ def test_guess_is_answered_with_the_right_name(translator: Translator, guess: st
         call(translator)
     assert right in str(refused.value)
     assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize("name", [one for one in COMMANDS if find_spec(f"pellucid.{one}")])
+def test_package_with_the_name_of_a_command_says_what_to_write_when_called(name: str) -> None:
+    with pytest.raises(pellucid.InputError) as refused:
+        import_module(f"pellucid.{name}")(SOUP)
+    assert f"pellucid.{name} is a module, not a function. Write pellucid" in str(refused.value)
+    # Before it is imported, it is no attribute; the same is to be written.
+    with pytest.raises(AttributeError) as missing:
+        pellucid.__getattr__(name)
+    assert str(refused.value).partition(". ")[2] in str(missing.value)
+
+
+def test_package_that_is_called_can_be_imported() -> None:
+    import pellucid.translate as package
+    from pellucid.translate import translator
+
+    assert pellucid.translate is package
+    assert translator.load is pellucid.load
 
 
 def test_objects_are_copied_and_asked_for_attributes_as_any_other(translator: Translator) -> None:

@@ -91,7 +91,7 @@ def fitted(replacement: Any, result: Tensor, site: str, stage: str) -> Tensor:
         found = f"{tuple(replacement.shape)} of {replacement.dtype} on {replacement.device}"
         is_dense = replacement.layout == torch.strided and not replacement.is_meta
         if is_dense and replacement.is_floating_point() and replacement.shape == result.shape:
-            fit = replacement.to(result)
+            fit = replacement.to(device=result.device, dtype=result.dtype)
             if (fit.isfinite() | (fit.isneginf() & (stage in _MAY_FORBID))).all():
                 return fit
             found = "not finite"

@@ -1,1 +1,7 @@
 """Many files on many machines: a folder's manifest is the truth, and any worker may join."""
+
+from __future__ import annotations
+
+from pellucid.wording.other_names import explain_call
+
+explain_call(__name__)

@@ -37,8 +37,10 @@ COMPUTES: Mapping[str, Collection[object]] = {
     "look_ahead_mask": (True, False),
     "projections": ("qkv",),
     "norm_kind": ("layer",),
+    "stack_norm": (False,),
     "gated_feed_forward": (False,),
     "num_key_value_heads": (0,),
+    "decoder": ("attention",),
 }
 """The options of `pellucid.config.ModelConfig`, each with the values that this model computes. It
 is built from no configuration; an option that is missing here has not been decided on."""

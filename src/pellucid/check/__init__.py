@@ -1,1 +1,7 @@
 """The data check: what is odd about parallel text, before a model learns it."""
+
+from __future__ import annotations
+
+from pellucid.wording.other_names import explain_call
+
+explain_call(__name__)

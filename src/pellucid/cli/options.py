@@ -76,6 +76,26 @@ Threads = Annotated[
         callback=_set_threads,
     ),
 ]
+
+
+def _set_device(name: str | None) -> str | None:
+    """Choose the device before the command begins; one that does not work shows at once."""
+    from pellucid.machine.devices import use_device
+
+    use_device(name)
+    return name
+
+
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="Compute on cpu, cuda, cuda:N, or auto: a GPU if one works. [default: cpu; training: "
+        "auto]",
+        callback=_set_device,
+    ),
+]
 Ensemble = Annotated[
     list[str] | None,
     typer.Option(

@@ -45,7 +45,7 @@ GROUPS = {
     },
     "Models": {
         "inspect": "Describe a model: sizes, parameters, data, training, hashes.",
-        "convert": "Import a Marian or OPUS-MT model into a bundle.",
+        "convert": "Import a model of Marian, OPUS-MT or Firefox Translations.",
         "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",
     },
     "Text": {
@@ -61,7 +61,7 @@ GROUPS = {
     "This program": {
         "help": "Show the help of a command.",
         "info": "Show versions, what was built, threads and extras, for a report of a bug.",
-        "completion": "Write a script that completes commands, options, models and recipes.",
+        "completion": "Write a script that completes commands, options and known values.",
     },
 }
 """One line of help for each command. The function NAME is in `pellucid.cli.commands.NAME`."""

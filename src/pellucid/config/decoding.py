@@ -157,6 +157,11 @@ class DecodingConfig(Strict):
                 "not drawn ones",
             ),
             (
+                self.alternatives and self.n_best == 1,
+                "n_best must be at least 2 with alternatives, which are the n_best likeliest "
+                "tokens, but is 1. Raise n_best",
+            ),
+            (
                 self.max_length is not None and self.max_length < self.min_length,
                 f"min_length must be at most max_length ({self.max_length}), "
                 f"but is {self.min_length}",

@@ -36,6 +36,10 @@ class AttentionSizes(Protocol):
         """True for gated recurrent units instead of layers of attention."""
 
     @property
+    def decoder(self) -> str:
+        """What reads the target's earlier words in a Transformer: ``attention`` or ``ssru``."""
+
+    @property
     def attending_layers(self) -> range:
         """The layers of the decoder that attend to the source."""
 
@@ -51,7 +55,7 @@ class HeadAddress:
     Attributes:
         part: ``encoder`` or ``decoder``.
         layer: from 0.
-        kind: ``self`` or ``cross`` for attention. ``feed_forward`` and, in recurrent models,
+        kind: ``self`` or ``cross`` for attention. ``feed_forward`` and, where a model has units,
             ``recurrent`` have no heads.
         head: from 0.
         depth: the number of levels that were written; ``decoder.1`` has two. What is left out also
@@ -135,6 +139,12 @@ class HeadAddress:
                 )
         sites = sites_of(model)
         if not any(self.is_at(site) for site in sites):
+            if model.decoder == "ssru" and (self.part, self.kind) == ("decoder", "self"):
+                raise InputError(
+                    "This model's decoder has no self-attention, since recurrent units read its "
+                    f"earlier words (model.decoder = 'ssru'), but {self} is asked for. Name "
+                    "decoder.LAYER.recurrent, which has no heads, or decoder.LAYER.cross.HEAD."
+                )
             raise InputError(f"This model has no {self}. {suggestion(str(self), sites)}")
 
     def _check_recurrent(self, model: AttentionSizes) -> None:
@@ -238,8 +248,11 @@ def sites_of(model: AttentionSizes) -> list[str]:
             if model.is_recurrent:
                 has_cross = part == "decoder" and layer in model.attending_layers
                 kinds = ["cross", "recurrent"] if has_cross else ["recurrent"]
+            elif part == "decoder":
+                reader = "recurrent" if model.decoder == "ssru" else "self"
+                kinds = [reader, "cross", "feed_forward"]
             else:
-                kinds = ["self", *(["cross"] if part == "decoder" else []), "feed_forward"]
+                kinds = ["self", "feed_forward"]
             sites += [f"{part}.{layer}.{kind}" for kind in kinds]
     return sites
 

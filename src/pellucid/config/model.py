@@ -33,6 +33,7 @@ _OF_TRANSFORMER = (
     *("norm", "layer_norm_epsilon", "activation", "positions", "projection_bias"),
     *("residual", "scale_scores", "look_ahead_mask", "projections"),
     *("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance"),
+    *("stack_norm", "decoder"),
 )
 _OF_RECURRENT = ("recurrent_attention",)
 
@@ -67,8 +68,10 @@ AS_FIRST_BUILT: Mapping[str, Collection[object]] = {
     "look_ahead_mask": (True, False),
     "projections": ("qkv", "qk", "none"),
     "norm_kind": ("layer",),
+    "stack_norm": (False,),
     "gated_feed_forward": (False,),
     "num_key_value_heads": (0,),
+    "decoder": ("attention",),
 }
 """The options of a Transformer, with the values that every implementation of it was built for.
 
@@ -76,7 +79,10 @@ A new value is not added here. It goes into the list of each implementation that
 others then refuse it. A new option is added with the value under which it changes nothing.
 """
 
-_LATER = ("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance")
+_LATER = (
+    *("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance"),
+    *("stack_norm", "decoder"),
+)
 """Options that files name only if they differ from their defaults, so that the files of models that
 do not use them stay as they were."""
 
@@ -117,6 +123,9 @@ class ModelConfig(Strict):
     norm_kind: Literal["layer", "rms"] = "layer"
     """Normalization itself: ``layer`` subtracts the mean and divides by the standard deviation,
     ``rms`` divides by the root of the mean square, without a bias."""
+    stack_norm: bool = False
+    """One more norm after the last layer of encoder and decoder, as in PyTorch's
+    ``nn.Transformer``. Only for ``norm = "post"``: with ``"pre"`` it is always there."""
     layer_norm_epsilon: PositiveFloat = 1e-5
     """Number added to the variance, so that it is never 0."""
     activation: Literal["relu", "gelu", "swish"] = "relu"
@@ -140,6 +149,10 @@ class ModelConfig(Strict):
     tied_embeddings: Literal["all", "decoder", "none"] = "all"
     """Embeddings that are one table: source, target and output (``all``), or target and output
     (``decoder``)."""
+
+    decoder: Literal["attention", "ssru"] = "attention"
+    """Part of a decoder layer that reads the target's earlier words: masked self-attention, or a
+    recurrent unit with a state of fixed size, the simpler simple recurrent unit (``ssru``)."""
 
     # Vocabularies and lengths
     source_vocabulary_size: int = Field(default=0, ge=0, le=2**24)
@@ -185,6 +198,11 @@ class ModelConfig(Strict):
     def adds_positions(self) -> bool:
         """True if the input is the sum of embeddings and vectors of positions."""
         return self.positions in ("sinusoidal", "sinusoidal_halves", "learned")
+
+    @property
+    def ends_in_norm(self) -> bool:
+        """True if encoder and decoder end in a norm of their own."""
+        return self.norm == "pre" or self.stack_norm
 
     @property
     def attending_layers(self) -> range:
@@ -292,6 +310,16 @@ class ModelConfig(Strict):
                 self.norm_kind != "layer" and self.norm == "none",
                 "norm_kind must be left out (it has no effect) when norm is 'none', but is "
                 f"{self.norm_kind!r}",
+            ),
+            (
+                self.stack_norm and self.norm != "post",
+                "stack_norm must be left out (it has no effect) unless norm is 'post', but norm is "
+                f"{self.norm!r}",
+            ),
+            (
+                self.decoder == "ssru" and not self.look_ahead_mask,
+                "look_ahead_mask must be left out (it has no effect) when decoder is 'ssru', whose "
+                "unit reads from left to right, but is False",
             ),
         ):
             if is_wrong:

@@ -18,6 +18,7 @@ from pellucid.config.base import Count, Rate, Several, Steps, Strict
 from pellucid.config.head_address import parse_head
 from pellucid.config.renamed_keys import refuse_old
 from pellucid.errors import InputError
+from pellucid.wording.value_rules import is_device_name
 
 
 class LogConfig(Strict):
@@ -51,8 +52,9 @@ class TrainingConfig(Strict):
     # Machine
     seed: NonNegativeInt = 1
     """Seed of everything random: first weights, order of the text, dropout, draws."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Device to compute on; ``auto`` takes a CUDA device if there is one."""
+    device: str = "auto"
+    """Device to compute on: ``cpu``, ``cuda``, or ``cuda:N`` for one of several; ``auto`` takes a
+    CUDA device if one works."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Precision of matrix products; ``auto`` takes bfloat16 if the device is fast at it. Weights,
     sums and the optimizer are always float32."""
@@ -215,6 +217,15 @@ class TrainingConfig(Strict):
         log = {name: value for name, value in values.items() if name in LogConfig.model_fields}
         rest = {name: value for name, value in values.items() if name not in log}
         return {**rest, "log": log} if log else values
+
+    @field_validator("device", mode="before")
+    @classmethod
+    def _check_device(cls, value: Any) -> Any:
+        if not is_device_name(value):
+            raise ValueError(
+                f"training.device must be 'auto', 'cpu', 'cuda' or 'cuda:N', but is {value!r}"
+            )
+        return value
 
     @field_validator("processes", mode="before")
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -30,6 +30,7 @@ SPECIAL_TOKENS = 4
 
 
 _ROUNDING = "its states would add up the rounding of every step"
+_EACH_LENGTH = "each length would be compiled again"
 _NO_EFFECT = "it drops only inputs, states between layers and outputs"
 
 
@@ -171,6 +172,13 @@ class Recipe(Strict):
     def _check_together(self) -> Recipe:
         if self.model.is_recurrent:
             _check_recurrent(self.training, self.decoding)
+        if self.model.decoder == "ssru":
+            penalty = self.training.score_penalty_decoder
+            rows: list[_Rule] = [
+                ("training.compile", self.training.compile, (False,), _EACH_LENGTH),
+                ("training.score_penalty_decoder", penalty, (0.0,), "its decoder scores nothing"),
+            ]
+            _check_allowed(rows, "a decoder of recurrent units (model.decoder = 'ssru')")
         if self.tokenizer.sharing == "separate" and self.model.tied_embeddings == "all":
             raise ValueError(
                 "model.tied_embeddings must be 'decoder' or 'none' with separate vocabularies, "
@@ -237,19 +245,26 @@ def _check_recurrent(training: TrainingConfig, decoding: DecodingConfig) -> None
     Raises:
         ValueError: it does, with the setting and the reason.
     """
-    for name, value, allowed, reason in (
+    rows: list[_Rule] = [
         ("training.kernels", training.kernels, ("auto", "pytorch"), "only Transformers have them"),
         ("training.precision", training.precision, ("auto", "float32"), _ROUNDING),
         ("decoding.precision", decoding.precision, ("float32",), _ROUNDING),
-        ("training.compile", training.compile, (False,), "each length would be compiled again"),
+        ("training.compile", training.compile, (False,), _EACH_LENGTH),
         ("training.attention_dropout", training.attention_dropout, (0.0,), _NO_EFFECT),
         ("training.feed_forward_dropout", training.feed_forward_dropout, (0.0,), _NO_EFFECT),
-    ):
+    ]
+    _check_allowed(rows, "a recurrent model")
+
+
+_Rule = tuple[str, object, Collection[object], str]
+"""A setting's name and value, those that are allowed, and why others are not."""
+
+
+def _check_allowed(rows: Iterable[_Rule], model: str) -> None:
+    for name, value, allowed, reason in rows:
         if value not in allowed:
             rule = " or ".join(map(repr, allowed))
-            raise ValueError(
-                f"{name} must be {rule} for a recurrent model ({reason}), but is {value!r}"
-            )
+            raise ValueError(f"{name} must be {rule} for {model} ({reason}), but is {value!r}")
 
 
 def parse_toml(data: bytes, where: str) -> dict[str, Any]:

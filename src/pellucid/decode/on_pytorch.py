@@ -140,11 +140,27 @@ class PyTorchDecoder:
             # The first of a group is the longest, to whose length the others are padded.
             sentences = max(1, batch_tokens // (lengths[group[0]] * config.beam))
             asked = [requests[index] for index in group]
-            search = Search(stepper, asked, config, self._special, sentences=sentences)
-            rows = min(len(asked), sentences) * config.beam
-            with some_threads(self._threads_for(rows)):
-                answers.update((group[place], found) for place, found in search.answers())
+            found = self._search_together(stepper, asked, config, min(len(asked), sentences))
+            answers.update((group[place], answer) for place, answer in found)
         return [answers[index] for index in range(len(requests))]
+
+    def _search_together(
+        self, stepper: Stepper, asked: Sequence[Request], config: DecodingConfig, sentences: int
+    ) -> list[tuple[int, SearchAnswer]]:
+        """Search with so many sentences at once, or fewer if a GPU's memory takes no more."""
+        search: Search | None = None
+        while True:
+            try:
+                with some_threads(self._threads_for(sentences * config.beam)):
+                    search = Search(stepper, asked, config, self._special, sentences=sentences)
+                    return list(search.answers())
+            except torch.cuda.OutOfMemoryError:
+                if sentences == 1:
+                    raise
+                search = None
+            # Only here, since an error that is being handled keeps its tensors.
+            sentences = (sentences + 1) // 2
+            torch.cuda.empty_cache()
 
     def _threads_for(self, rows: int) -> int:
         """Choose one thread for small steps, in which threads would mostly wait for each other."""

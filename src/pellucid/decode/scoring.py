@@ -91,7 +91,8 @@ def score_on_pytorch(
     target_in_BT = target_out_BT.roll(1, dims=1)
     target_in_BT[:, 0] = start_id
     batch = (source_BS, source_mask_BS, target_in_BT, target_out_BT, target_mask_BT)
-    logs_BT: np.ndarray = score_tokens(model, *batch).numpy()
+    device = model.output_weight.device
+    logs_BT: np.ndarray = score_tokens(model, *(one.to(device) for one in batch)).numpy(force=True)
     return logs_BT
 
 

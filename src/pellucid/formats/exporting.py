@@ -72,7 +72,7 @@ def sentencepiece_models(bundle: Bundle) -> tuple[bytes, bytes]:
     if bundle.config.tokenizer.kind != "sentencepiece":
         raise InputError(
             "tokenizer.kind must be 'sentencepiece' for Marian, but is "
-            f"{bundle.config.tokenizer.kind!r} ({bundle.folder / 'config.json'}). Use --to "
+            f"{bundle.config.tokenizer.kind!r} ({bundle.folder / 'config.json'}). Use --format "
             "ctranslate2, which takes any tokens."
         )
     # Marian's tokenizer takes such a symbol off first, and cuts the rest in another way.

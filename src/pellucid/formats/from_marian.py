@@ -15,7 +15,6 @@ from torch import Tensor
 from pellucid.bundle import read_json_object
 from pellucid.config import DecodingConfig, LanguagesConfig, ModelConfig, validate
 from pellucid.errors import BundleError, InputFileNotFoundError
-from pellucid.files import endings, read_bytes
 from pellucid.foreign import identify_foreign
 from pellucid.formats.from_hugging_face import import_hugging_face
 from pellucid.formats.imported import (
@@ -26,16 +25,10 @@ from pellucid.formats.imported import (
     find_tying,
     make_tokenizer,
 )
-from pellucid.formats.safe_reading import (
-    list_tokens,
-    read_arrays,
-    read_sentencepieces,
-    read_yaml_mapping,
-    same_for_both,
-)
+from pellucid.formats.marian_folder import find_marian_files, is_marian_folder
+from pellucid.formats.safe_reading import read_yaml_mapping, same_for_both
 from pellucid.formats.tensor_names import marian_name
 from pellucid.model.unowned import NEVER
-from pellucid.terminal.text import count_of
 from pellucid.text.tokenizers.marian import unused_name
 
 
@@ -55,12 +48,12 @@ def import_marian(folder: Path) -> ImportedModel:
     config = folder / "config.json"
     if config.is_file() and read_json_object(config).get("model_type") == "marian":
         return import_hugging_face(folder)
-    if any(folder.glob("*decoder.yml")) or any(folder.glob("*.npz")):
+    if is_marian_folder(folder):
         return import_marian_archive(folder)
     what, advice = identify_foreign(folder)
     raise BundleError(
-        "FOLDER must hold config.json (a model of Hugging Face's MarianMT) or decoder.yml (one "
-        f"of Marian itself), but {folder} is {what}. {advice}"
+        "FOLDER must hold config.json (a model of Hugging Face's MarianMT) or decoder.yml or a "
+        f".bin file (one of Marian itself), but {folder} is {what}. {advice}"
     )
 
 
@@ -76,7 +69,7 @@ SIZES = {
 MATRICES = ("decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W")
 REQUIRED: dict[str, tuple[Any, ...]] = {
     "type": ("transformer",),
-    "transformer-decoder-autoreg": ("self-attention",),
+    "transformer-decoder-autoreg": ("self-attention", "rnn"),
     "transformer-ffn-activation": ("relu", "swish"),  # its gelu is another approximation
     "transformer-ffn-depth": ("2",),
     "transformer-decoder-ffn-depth": ("0", "2"),
@@ -96,6 +89,8 @@ REQUIRED: dict[str, tuple[Any, ...]] = {
     "input-types": ([],),
     "lemma-dim-emb": ("0",),
     "ulr": ("false",),
+    "transformer-rnn-projection": ("false",),
+    "layer-normalization": ("false",),
 }
 """Values that options may have; an option that an older Marian lacks has its usual value."""
 
@@ -118,28 +113,25 @@ def import_marian_archive(folder: Path) -> ImportedModel:
 
     Args:
         folder: contains ``decoder.yml``, the ``.npz`` and the vocabulary that it names, and
-            ``source.spm`` and ``target.spm``.
+            ``source.spm`` and ``target.spm``. Or, as models of Firefox Translations, a ``.bin`` and
+            a SentencePiece model as vocabulary, or one for each side.
 
     Raises:
         BundleError: the folder is damaged, incomplete, or of another architecture.
     """
-    settings_path = _find_settings(folder)
-    settings = read_yaml_mapping(read_bytes(settings_path), str(settings_path))
-    archive = _named(folder, settings, "models", settings_path, count=1)[0]
-    lists = _named(folder, settings, "vocabs", settings_path, count=2)
-    arrays = read_arrays(archive)
+    found = find_marian_files(folder)
+    archive = found.weights
+    lists = found.vocabularies
+    arrays = found.read_weights()
     # What is read is taken out, so that what remains must be tensors of known layers.
     options = _read_options(arrays.pop(OPTIONS, None), archive)
     where = f"{archive}, {OPTIONS}"
     tables = _read_tables(arrays, str(archive))
     size = max(len(tables["source"]), len(tables["target"]))
     config = _read_model(options, tables, size, arrays, where)
-    models = read_sentencepieces(folder)
     sides = tuple(
         [
-            *list_tokens(
-                read_yaml_mapping(read_bytes(path), str(path)), len(tables[side]), str(path)
-            ),
+            *found.read_ids(path, len(tables[side])),
             # Filled up to the longer side, so that `<pad>` has one id on both.
             *map(unused_name, range(len(tables[side]), size)),
         ]
@@ -147,7 +139,7 @@ def import_marian_archive(folder: Path) -> ImportedModel:
         for side, path in zip(("source", "target"), dict.fromkeys(lists), strict=False)
     )
     vocabulary = ImportedVocabulary(
-        models=models,
+        models=found.read_models(),
         sides=tuple([*tokens, _free_name("<pad>", sides)] for tokens in sides),
         pad_id=size,
         unk_id=same_for_both(sides, "<unk>", str(lists[0])),
@@ -159,15 +151,10 @@ def import_marian_archive(folder: Path) -> ImportedModel:
         config,
         weights,
         make_tokenizer(vocabulary, str(folder)),
-        _read_decoding(settings, str(settings_path)),
+        _read_decoding(found.settings, str(found.settings_path)),
         LanguagesConfig(),
-        (
-            settings_path,
-            archive,
-            *dict.fromkeys(lists),
-            folder / "source.spm",
-            folder / "target.spm",
-        ),
+        found.files,
+        dropped=found.dropped,
         guided_head=_find_guided_head(options, config.num_decoder_layers),
     )
 
@@ -180,42 +167,6 @@ def _find_guided_head(options: Mapping[str, Any], num_layers: int) -> tuple[int,
     number = int(layer) if isinstance(layer, str) and layer.isdecimal() else num_layers
     # Marian counts its layers from 1.
     return min(max(number, 1), num_layers) - 1, 0
-
-
-def _find_settings(folder: Path) -> Path:
-    found = sorted(folder.glob("*decoder.yml"))
-    if len(found) != 1:
-        raise BundleError(
-            f"A folder of Marian must hold one decoder.yml, which names the model and the "
-            f"vocabulary, but {folder} holds {len(found)}. Unpack the whole zip file."
-        )
-    return found[0]
-
-
-def _named(
-    folder: Path, settings: Mapping[str, Any], key: str, path: Path, *, count: int
-) -> list[Path]:
-    """Find the files that a key of decoder.yml names."""
-    names = settings.get(key)
-    if not isinstance(names, list) or len(names) != count:
-        raise BundleError(
-            f"{key} must name {count_of(count, 'file')}, but is {names!r} "
-            f"({path}). Ensembles cannot be converted: leave one model."
-        )
-    # The settings may name files by their place on the machine that trained.
-    paths = [folder / Path(str(name)).name for name in names]
-    for found in paths:
-        if not found.is_file():
-            raise BundleError(
-                f"The folder must contain {found.name}, which {path.name} names under {key}, but "
-                f"does not ({folder}). Unpack the whole zip file."
-            )
-        if key == "vocabs" and endings(found).kind not in (".yml", ".yaml"):
-            raise BundleError(
-                f"A vocabulary must be a .yml file, but is {found.name} ({path}). Vocabularies "
-                "of other kinds cannot be converted."
-            )
-    return paths
 
 
 def _read_options(data: NDArray[Any] | None, archive: Path) -> dict[str, Any]:
@@ -234,6 +185,12 @@ def _read_options(data: NDArray[Any] | None, archive: Path) -> dict[str, Any]:
                 f"{options[name]!r} ({archive}, {OPTIONS}). Models of this kind cannot be "
                 "converted."
             )
+    cell = options.get("dec-cell")
+    if options.get("transformer-decoder-autoreg") == "rnn" and cell != "ssru":
+        raise BundleError(
+            f"dec-cell must be 'ssru' with transformer-decoder-autoreg 'rnn', but is {cell!r} "
+            f"({archive}, {OPTIONS}). Models of this kind cannot be converted."
+        )
     return options
 
 
@@ -280,6 +237,7 @@ def _read_model(
         "activation": options.get("transformer-ffn-activation"),
         "positions": "learned",
         "projection_bias": True,
+        "decoder": "ssru" if options.get("transformer-decoder-autoreg") == "rnn" else "attention",
         "tied_embeddings": find_tying(tables),
         "source_vocabulary_size": size + 1,
         "target_vocabulary_size": size + 1,

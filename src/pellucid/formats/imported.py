@@ -66,6 +66,7 @@ class ImportedModel:
         files: the files that were read, for the manifest.
         dropped: the settings of a translation that a bundle has no form for, each with its value.
         guided_head: layer and head that were taught word links, if any.
+        format: what it was read from, for the manifest.
     """
 
     model: ModelConfig
@@ -76,6 +77,7 @@ class ImportedModel:
     files: tuple[Path, ...]
     dropped: tuple[str, ...] = ()
     guided_head: tuple[int, int] | None = None
+    format: str = "marian"
 
     def save(self, out: Path) -> None:
         """Write the bundle.
@@ -97,7 +99,7 @@ class ImportedModel:
             provenance={
                 "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
                 "imported": {
-                    "format": "marian",
+                    "format": self.format,
                     "files": {path.name: hash_file(path) for path in sorted(self.files)},
                     **({"dropped": list(self.dropped)} if self.dropped else {}),
                     **({"guided_head": list(self.guided_head)} if self.guided_head else {}),

@@ -41,6 +41,9 @@ _MARIAN = {
     "output": "o",
     "inner": "1",
     "outer": "2",
+    "recurrent": "rnn",
+    "candidate": "",
+    "forget": "f",
 }
 # Weights that write into the width of the model; all other matrices read from it.
 _WRITERS = ("attention.output", "feed_forward.outer", "norm")
@@ -76,8 +79,8 @@ def marian_name(name: str) -> str:
     part, *middle, module, kind = name.split(".")
     norm_kind = {"weight": "_ln_scale", "bias": "_ln_bias"}[kind]
     layer = f"{part}_l{int(middle[1]) + 1}"
-    if module == "feed_forward_norm":
-        return f"{layer}_ffn_ffn{norm_kind}"
+    if module in ("feed_forward_norm", "recurrent_norm"):
+        return f"{layer}_{'ffn' if module[0] == 'f' else 'rnn'}_ffn{norm_kind}"
     if module.endswith("_norm"):
         return f"{layer}_{_MARIAN[module.removesuffix('_norm')]}_Wo{norm_kind}"
     block = _MARIAN.get(middle[2], "ffn")

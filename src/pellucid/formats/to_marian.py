@@ -49,7 +49,7 @@ def export_marian(bundle: Bundle, out: Path, precision: Precision) -> None:
     check_model(bundle, "Marian", ALLOWED)
     if precision not in TYPES:
         raise InputError(
-            f"--precision must be float32 or bfloat16 for Marian, but is {precision}. Use --to "
+            f"--precision must be float32 or bfloat16 for Marian, but is {precision}. Use --format "
             "ctranslate2 or --format pellucid for int8."
         )
     models = sentencepiece_models(bundle)

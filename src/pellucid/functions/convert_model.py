@@ -12,15 +12,16 @@ from pellucid.arguments import checked
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import Precision
 from pellucid.config.typed_options import DecodingOptions
-from pellucid.errors import InputError
+from pellucid.errors import InputError, not_together
 from pellucid.functions.given_lines import read_given
 
 if TYPE_CHECKING:
     # Only here, so that it is checked by `read_given`, which names the line that is no text.
+    from pellucid.formats.imported import ImportedModel
     from pellucid.functions.given_lines import GivenLines
     from pellucid.translate.translator import Translator
 
-ImportFormat = Literal["marian"]
+ImportFormat = Literal["marian", "nn-transformer"]
 ExportFormat = Literal["marian", "ctranslate2", "pellucid"]
 AskedPrecision = Literal["auto", "float32", "bfloat16", "int8"]
 
@@ -50,18 +51,27 @@ class ConvertedModel:
 
 @checked
 def convert(
-    folder: str | Path, output: str | Path, *, format: ImportFormat = "marian"
+    folder: str | Path,
+    output: str | Path,
+    *,
+    format: ImportFormat = "marian",
+    config: str | Path | None = None,
 ) -> ConvertedModel:
-    """Import a Marian or OPUS-MT model into a bundle.
+    """Import a model of another program into a bundle.
 
     Args:
         folder: the model as distributed: Hugging Face's MarianMT (``config.json``,
-            ``model.safetensors``), or an unpacked zip file of OPUS-MT (``decoder.yml``, an
-            ``.npz``). No code in it is run.
+            ``model.safetensors``), an unpacked zip file of OPUS-MT (``decoder.yml``, an
+            ``.npz``), or a model of Firefox Translations (a ``.bin`` and a vocabulary ``.spm``); or
+            for ``nn-transformer`` the checkpoint of a model that is built on PyTorch's
+            ``nn.Transformer``. No code in it is run.
         output: the bundle to write, a new folder.
         format: the format of the model.
+        config: for ``nn-transformer``, the TOML file that says what its weights do not. If it does
+            not exist, a draft is written there and refused.
 
     Raises:
+        ConfigurationError: the description is wrong, or contradicts the weights.
         InputError: a folder is missing, or the output exists.
         BundleError: the folder is damaged, or holds another format.
     """
@@ -70,9 +80,25 @@ def convert(
 
     # Before the model is read: a folder that is in the way shows at once.
     check_place(Path(output))
-    imported = import_marian(Path(folder))
+    if format == "nn-transformer":
+        imported = _import_nn_transformer(Path(folder), config)
+    else:
+        if config is not None:
+            raise not_together("--config", f"--format {format}", "its folder says everything")
+        imported = import_marian(Path(folder))
     imported.save(Path(output))
     return ConvertedModel(Path(output), imported.dropped)
+
+
+def _import_nn_transformer(checkpoint: Path, config: str | Path | None) -> ImportedModel:
+    from pellucid.formats.from_nn_transformer import import_nn_transformer
+
+    if config is None:
+        raise InputError(
+            "The format nn-transformer needs --config FILE, which says what the weights do not. "
+            "Name a new file: a draft is written there."
+        )
+    return import_nn_transformer(checkpoint, Path(config))
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,11 @@ WAY_IN = ("embedding", "positions", "input")
 UNIT_STAGES = ("update", "reset", "candidate", "state")
 """The results of a gated recurrent unit at every position."""
 
-RECURRENT_STAGES = (*UNIT_STAGES, "initial", "vector", "readout")
-"""The stages that only recurrent models have."""
+SIMPLE_UNIT_STAGES = ("candidate", "forget", "state", "output")
+"""The results of a decoder's simpler simple recurrent unit at every position."""
+
+RECURRENT_STAGES = (*UNIT_STAGES, "forget", "initial", "vector", "readout")
+"""The stages that only recurrent units have, and what surrounds them in recurrent models."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,13 @@ def arrays_of(model: ModelConfig) -> Iterator[WantedArray]:
             stages = ("inner", *(["gate"] if model.gated_feed_forward else []), "activated")
             inner = {**dict.fromkeys(stages, f"{length}F"), "output": f"{length}D"}
             sublayers = {"self": _attention(length, length)}
+            if part == "decoder" and model.decoder == "ssru":
+                sublayers = {"recurrent": dict.fromkeys(SIMPLE_UNIT_STAGES, "TD")}
             if part == "decoder":
                 sublayers["cross"] = _attention("T", "S")
             for kind, inside in (sublayers | {"feed_forward": inner}).items():
                 yield from _around(model, f"{part}.{layer}.{kind}", length, inside)
-        if model.norm == "pre":
+        if model.ends_in_norm:
             yield WantedArray(f"{part}.norm", f"{length}D")
     yield WantedArray("decoder.logits", "TV")
 
@@ -282,9 +287,12 @@ def require_transformer(model: ModelConfig, what: str, instead: str) -> None:
 def _explain_nothing(model: ModelConfig) -> str:
     """Say why a model has no array that was asked for."""
     if not model.is_recurrent:
+        units = ""
+        if model.decoder == "ssru":
+            units = f" Units of the decoder have {', '.join(SIMPLE_UNIT_STAGES)}."
         return (
             "No array fits: those heads or sub-layers have no stage of that name. Leave one of "
-            "them out."
+            f"them out.{units}"
         )
     has = (
         "decoder.0.cross, one head in the decoder's first layer"

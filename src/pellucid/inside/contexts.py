@@ -95,8 +95,8 @@ def compare_contexts(bundle: Bundle, word: str, sentences: Sequence[str]) -> Con
         # A state is a name such as encoder.0.feed_forward.norm: its site, and its stage.
         keeper = Keeper({name.rsplit(".", 1)[1] for name in places})
         with torch.inference_mode():
-            model.encode(torch.tensor([list(ids)]), probe=keeper)
-        vectors_SPD = np.stack([keeper.found[name][0].numpy() for name in places], axis=1)
+            model.encode(torch.tensor([list(ids)], device=model.output_weight.device), probe=keeper)
+        vectors_SPD = np.stack([keeper.found[name][0].numpy(force=True) for name in places], axis=1)
         tokens = bundle.tokenizer.source_tokens(ids)
         for group in _tokens_of(bundle, word, sentence, ids):
             found.append(

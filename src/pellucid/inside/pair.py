@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -71,6 +71,15 @@ class PairData:
         changes = "" if self.changes is None else f"; {describe_probe(self.changes)}"
         return f"<Pair: {source} → {target}{changes}>"
 
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        return self.model.output_weight.device
+
+    def to_tensor(self, values: Any, dtype: torch.dtype | None = None) -> Tensor:
+        """Make a tensor on the device of the model."""
+        return torch.as_tensor(values, dtype=dtype, device=self.device)
+
     def read(self, given: GivenChanges | None) -> Probe | None:
         """Turn changes of this pair into one probe, after those that it has.
 
@@ -121,8 +130,8 @@ class PairData:
             check_probe(probe, self.model.config)
         else:
             probe = self.read(probe)
-        source_1S = torch.tensor([list(self.source_ids if source_ids is None else source_ids)])
-        logits_1TV: Tensor = self.model(source_1S, torch.tensor([self.read_ids]), probe=probe)
+        source_1S = self.to_tensor([list(self.source_ids if source_ids is None else source_ids)])
+        logits_1TV: Tensor = self.model(source_1S, self.to_tensor([self.read_ids]), probe=probe)
         # One number that is not finite makes this sum so, which is cheaper than a test of each.
         if not math.isfinite(logits_1TV.detach().logsumexp(dim=-1).sum()):
             if probe is None:
@@ -140,7 +149,7 @@ class PairData:
     ) -> Tensor:
         """Score each target token: ``logs_T``, natural logs."""
         logs_TV = self.logits(probe=probe, source_ids=source_ids).log_softmax(dim=-1)
-        return logs_TV.gather(1, torch.tensor(self.target_ids)[:, None])[:, 0]
+        return logs_TV.gather(1, self.to_tensor(self.target_ids)[:, None])[:, 0]
 
     def see(
         self, stages: Collection[str], *, sites: Collection[str] | None = None

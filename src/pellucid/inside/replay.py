@@ -32,6 +32,7 @@ from pellucid.inside.pair import (
     recurrent_attention_at,
 )
 from pellucid.inside.traces import Trace
+from pellucid.machine.devices import CPU
 from pellucid.model import EncoderDecoder
 
 Keep = Callable[[str, np.ndarray], None]
@@ -96,10 +97,10 @@ def replay(
     dtype = np.dtype(np.float64 if float64 else np.float32)
     recorder = _Recorder(pair.model, ask, keep or arrays.__setitem__, probe, dtype)
     logs_TV = pair.logits(probe=recorder).log_softmax(dim=-1)
-    targets_T1 = torch.tensor(pair.target_ids)[:, None]
+    targets_T1 = pair.to_tensor(pair.target_ids)[:, None]
     logs = tuple(logs_TV.gather(1, targets_T1)[:, 0].tolist())
     checks = dict(recorder.checks)
-    decoding = dict(decoding or {})
+    decoding = {**(decoding or {}), **_place_of(logs_TV)}
     if probe is not None and not recorder.replaced and not isinstance(probe, Changes):
         if only_observes(probe) and not recorder.is_written_to:
             decoding.pop("changes", None)
@@ -127,8 +128,15 @@ def replay(
         heads=ask.chosen_heads(config),
         checks=checks,
         model=dict(model or {}),
-        decoding={**decoding, "replay_precision": str(logs_TV.dtype)[6:]},
+        decoding=decoding,
     )
+
+
+def _place_of(logs_TV: Tensor) -> dict[str, str]:
+    """Say in what precision and where the arrays are computed."""
+    found = {"replay_precision": str(logs_TV.dtype)[6:]}
+    device = logs_TV.device
+    return found if device.type == CPU else {**found, "replay_device": str(device)}
 
 
 class _Recorder:
@@ -187,7 +195,7 @@ class _Recorder:
             first = tensor[0]
             if stage in HEAD_STAGES and self._heads is not None:
                 first = first[self._heads]
-            self._keep(name, first.numpy().astype(self._dtype))
+            self._keep(name, first.numpy(force=True).astype(self._dtype))
         if site in self._sites and site.endswith((".self", ".cross")):
             self._seen[stage] = tensor[0]
             if stage == ("context" if self._model.config.is_recurrent else "output"):

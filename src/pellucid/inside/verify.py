@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle, load_bundle
+from pellucid.config.head_address import parse_head
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.pair import PairData, attention_at, recurrent_attention_at, states_of
@@ -56,8 +56,9 @@ def verify_cell(
         column: the position attended to.
 
     Raises:
-        InputError: the trace is of another model, or of a changed one.
+        InputError: the trace is of another model, or of a changed one, or there is no such head.
     """
+    parse_head(f"{site}.{head}").check_in(bundle.config.model)
     if trace.decoding.get("changes"):
         raise InputError(
             "A weight to verify must be the model's own, but the trace was changed on the way "
@@ -134,12 +135,12 @@ def _entering(pair: PairData, site: str) -> tuple[Tensor, Tensor]:
     config = pair.model.config
     arrays = replay(pair, Ask(stages=("input", "norm", "residual"))).arrays
     stage = "norm" if config.norm == "pre" else "input"
-    entering_LD = torch.tensor(arrays[f"{site}.{stage}"])
+    entering_LD = pair.to_tensor(arrays[f"{site}.{stage}"])
     if not site.endswith("cross"):
         return entering_LD, entering_LD
     # What the decoder reads of the encoder: after its last norm, if it has one.
-    memory = "encoder.norm" if config.norm == "pre" else states_of(pair.model, "encoder")[-1]
-    return entering_LD, torch.tensor(arrays[memory])
+    memory = "encoder.norm" if config.ends_in_norm else states_of(pair.model, "encoder")[-1]
+    return entering_LD, pair.to_tensor(arrays[memory])
 
 
 def _project(

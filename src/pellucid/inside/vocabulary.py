@@ -12,7 +12,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from pellucid.config.head_address import Part
+from pellucid.config.head_address import Part, parse_head
 from pellucid.inside.pair import PairData
 from pellucid.model import Transformer
 from pellucid.model.layers import EncoderLayer
@@ -50,10 +50,14 @@ def vectors_of_words(
     """
     model = pair.model
     assert isinstance(model, Transformer)
+    parse_head(f"{part}.0.self.{head}").check_in(model.config)
     stack = model.encoder if part == "encoder" else model.decoder
     table = model.embedding_of("source" if part == "encoder" else "target")
     x_V1D = stack.enter(
-        torch.arange(table.num_embeddings)[:, None], table, Site(part), offset=position
+        torch.arange(table.num_embeddings, device=pair.device)[:, None],
+        table,
+        Site(part),
+        offset=position,
     )
     layer = cast(EncoderLayer, stack.layers[0])
     attention = layer.self_attention

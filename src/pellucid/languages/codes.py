@@ -49,10 +49,29 @@ pt-BR português (brasil),brazilian portuguese,portuguese (brazil)
 pt-PT português (portugal),european portuguese,portuguese (portugal)
 """
 """What headers call languages besides the names in English."""
+
+# In German, French, Spanish, Italian, Portuguese, Dutch and Polish: a table of two of these
+# languages has a header in one of them.
+_OTHER_NAMES = """
+ar arabisch,arabe,árabe,arabo,arabski|cs tschechisch,tchèque,checo,ceco,tsjechisch,czeski
+de allemand,alemán,tedesco,alemão,duits,niemiecki
+en englisch,anglais,inglés,inglese,inglês,engels,angielski
+es spanisch,espagnol,spagnolo,espanhol,spaans,hiszpański
+fr französisch,francés,francese,francês,frans,francuski
+it italienisch,italien,italiano,italiaans,włoski
+ja japanisch,japonais,japonés,giapponese,japonês,japoński
+nl niederländisch,néerlandais,neerlandés,olandese,neerlandês,holandês,niderlandzki
+pl polnisch,polonais,polaco,polacco,polonês,pools
+pt portugiesisch,portugais,portugués,portoghese,portugees
+ru russisch,russe,ruso,russo,rosyjski|sv schwedisch,suédois,sueco,svedese,zweeds,szwedzki
+tr türkisch,turc,turco,turks,turecki|uk ukrainisch,ukrainien,ucraniano,ucraino,oekraïens,ukraiński
+zh chinesisch,chinois,chino,cinese,chinês,chinees,chiński
+"""
 _BY_NAME = {name.casefold(): code for code, name in NAMES.items()}
 _BY_NAME |= {
     name: row.partition(" ")[0]
-    for row in _OWN_NAMES.replace("\n", "|").strip("|").split("|")
+    for row in f"{_OWN_NAMES}{_OTHER_NAMES}".replace("\n", "|").strip("|").split("|")
+    if row
     for name in row.partition(" ")[2].split(",")
 }
 
@@ -63,6 +82,24 @@ _SCRIPTS = {
 }
 _USUAL_SCRIPT = {"zh": "Hans"}
 """The script that a code without one more likely means, of languages that have several."""
+
+_CHILDREN = {
+    "es-419": "AR BO BR BZ CL CO CR CU DO EC GT HN MX NI PA PE PR PY SV US UY VE",
+    "pt-PT": "AO CH CV FR GQ GW LU MO MZ ST TL",
+    "en-001": "150 AT AU BE BW CH CY DE DK FI GB GH HK IE IL IN JM KE MT MY NG NL NZ PK SE SG TT "
+    "UG ZA ZW",
+    "zh-HK": "MO",
+}
+"""The regions whose language is more like that of another region than like any other's.
+
+Source:
+    Unicode CLDR, "supplementalData", ``parentLocales``; of English the regions that are met often.
+"""
+_PARENTS = {
+    f"{parent[:2]}-{region}": parent
+    for parent, regions in _CHILDREN.items()
+    for region in regions.split()
+}
 
 _SEVERAL_SCRIPTS = frozenset(("az", "bs", "kk", "mn", "pa", "sr", "uz", "zh"))
 
@@ -140,8 +177,8 @@ def pick_codes(wanted: str, codes: Iterable[str]) -> list[str]:
     """Pick the codes that are nearest to a wanted one: its own script and region if they exist.
 
     Returns:
-        None of another language or script. Several if they are equally near: of ``pt-BR`` and
-        ``pt-PT`` both for ``pt``.
+        None of another language or script; ``es-419`` rather than ``es-ES`` for ``es-MX``. Several
+        if they are equally near: of ``pt-BR`` and ``pt-PT`` both for ``pt``.
     """
     asked = read_tag(wanted)
     found: dict[tuple[bool, int], list[str]] = {}
@@ -160,9 +197,19 @@ def _closeness(first: Tag, second: Tag) -> tuple[bool, int] | None:
     if first.script and second.script and first.script != second.script:
         return None
     has_script = (first.script or usual) == (second.script or usual)
+    return has_script, _nearness(first, second)
+
+
+def _nearness(first: Tag, second: Tag) -> int:
+    """Compare the regions of two tags of one language, from 0 (both known, and apart) to 4."""
     if first.region == second.region:
-        return has_script, 2
-    return has_script, int(not (first.region and second.region))
+        return 4
+    regions = [f"{tag.language}-{tag.region}" for tag in (first, second)]
+    parents = [_PARENTS.get(region, region) for region in regions]
+    if parents[0] == parents[1]:
+        # A parent is nearer than a language without a region, and that nearer than a sibling.
+        return 3 if {*regions} & {*parents, "en-GB"} else 1
+    return 0 if first.region and second.region else 2
 
 
 def plain_name(name: str) -> str:

@@ -194,23 +194,6 @@ def describe_machine() -> str:
     )
 
 
-def choose_device(asked: Literal["auto", "cpu", "cuda"]) -> torch.device:
-    """Choose the device to compute on: with ``auto`` a CUDA device if there is one.
-
-    Raises:
-        ConfigurationError: CUDA was asked for, but there is no CUDA device.
-    """
-    import torch
-
-    has_cuda = torch.cuda.is_available()
-    if asked == "cuda" and not has_cuda:
-        raise ConfigurationError(
-            "training.device is 'cuda', but PyTorch does not find a CUDA device. "
-            "Use 'auto' or 'cpu', or install a build of PyTorch for your device."
-        )
-    return torch.device("cuda" if has_cuda and asked != "cpu" else "cpu")
-
-
 def has_fast_bfloat16(device: torch.device) -> bool:
     """Tell whether the device computes products in bfloat16 faster than in float32."""
     import torch

@@ -1,4 +1,4 @@
-"""The keys and values that decoding keeps between steps, so that one step costs one row."""
+"""What decoding keeps between steps, keys and values or a state, so that one step costs one row."""
 
 from __future__ import annotations
 
@@ -48,27 +48,49 @@ def _with_room(buffer: Tensor | None, rows: Tensor, end: int) -> Tensor:
     return grown
 
 
+class LastState:
+    """The state of one recurrent unit, which stands for all positions read so far."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.state_BD: Tensor | None = None
+
+    def extend(self, state_BTD: Tensor) -> None:
+        """Keep the last of the states at new positions."""
+        self.length += state_BTD.shape[1]
+        self.state_BD = state_BTD[:, -1]
+
+    def reorder(self, rows_B: Tensor) -> None:
+        """Keep the listed batch rows, in that order; a row may be listed several times."""
+        if self.state_BD is not None:
+            self.state_BD = self.state_BD.index_select(0, rows_B)
+
+
 @dataclass
 class LayerCache:
-    """The keys and values of one decoder layer; those of the source from the first step on."""
+    """What one decoder layer keeps of the target, and the source's keys and values.
 
-    self_attention: GrowingKeysValues
+    Those of the source are there from the first step on.
+    """
+
+    past: GrowingKeysValues | LastState
     cross_attention: tuple[Tensor, Tensor] | None = None
 
 
 class DecoderCache:
-    """The keys and values of every decoder layer, for one batch of target sentences.
+    """What every decoder layer keeps, for one batch of target sentences.
 
     `reorder` serves beams and drops finished rows.
     """
 
-    def __init__(self, num_layers: int) -> None:
-        self.layers = [LayerCache(GrowingKeysValues()) for _ in range(num_layers)]
+    def __init__(self, num_layers: int, *, is_recurrent: bool = False) -> None:
+        make_past = LastState if is_recurrent else GrowingKeysValues
+        self.layers = [LayerCache(make_past()) for _ in range(num_layers)]
 
     @property
     def length(self) -> int:
         """The number of target positions read so far."""
-        return self.layers[0].self_attention.length
+        return self.layers[0].past.length
 
     def reorder(self, rows_B: Tensor) -> None:
         """Keep the listed batch rows, in that order.
@@ -76,7 +98,7 @@ class DecoderCache:
         The caller does the same to ``memory_BSD`` and ``source_mask_BS``.
         """
         for layer in self.layers:
-            layer.self_attention.reorder(rows_B)
+            layer.past.reorder(rows_B)
             if layer.cross_attention is not None:
                 # Within a beam this copies equal rows, for less than 2 %: docs/decisions/0022.
                 key, value = layer.cross_attention

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from pellucid.attention import masks, stages
 from pellucid.attention.fast import attend_fast
 from pellucid.config import ModelConfig, known_option
-from pellucid.model.kv_cache import LayerCache
+from pellucid.model.kv_cache import GrowingKeysValues, LayerCache
 from pellucid.model.rotary import PositionsInside, make_norm
+from pellucid.model.simple_unit import SimpleUnit
 from pellucid.model.site import Site
 
 _Activation = Callable[[Tensor], Tensor]
@@ -220,13 +221,21 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention, then the feed-forward network."""
+    """Masked self-attention, cross-attention, then the feed-forward network.
+
+    With ``decoder = "ssru"`` a recurrent unit takes the place of masked self-attention.
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.add_norm = AddNorm(config)
-        self.self_attention = MultiHeadAttention(config, has_positions=True)
-        self.self_attention_norm = make_norm(config)
+        self.has_unit = known_option(config, "decoder", ("attention", "ssru")) == "ssru"
+        if self.has_unit:
+            self.recurrent = SimpleUnit(config)
+            self.recurrent_norm = make_norm(config)
+        else:
+            self.self_attention = MultiHeadAttention(config, has_positions=True)
+            self.self_attention_norm = make_norm(config)
         self.cross_attention = MultiHeadAttention(config)
         self.cross_attention_norm = make_norm(config)
         self.feed_forward = FeedForward(config)
@@ -243,11 +252,16 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """Map a layer's input to its output, both ``x_BTD``."""
         add_norm = self.add_norm
-        at_self = site.within("self")
         at_cross = site.within("cross")
-        self_norm = self.self_attention_norm
         cross_norm = self.cross_attention_norm
-        x_BTD = add_norm(x_BTD, self._attend_to_target, self_norm, at_self, self_mask, cache)
+        past: Any = None if cache is None else cache.past
+        if self.has_unit:
+            at_unit = site.within("recurrent")
+            x_BTD = add_norm(x_BTD, self.recurrent, self.recurrent_norm, at_unit, past)
+        else:
+            at_self = site.within("self")
+            self_norm = self.self_attention_norm
+            x_BTD = add_norm(x_BTD, self._attend_to_target, self_norm, at_self, self_mask, past)
         x_BTD = add_norm(
             x_BTD, self._attend_to_source, cross_norm, at_cross, memory_BSD, cross_mask, cache
         )
@@ -255,14 +269,14 @@ class DecoderLayer(nn.Module):
         return add_norm(x_BTD, self.feed_forward, norm, site.within("feed_forward"))
 
     def _attend_to_target(
-        self, x_BTD: Tensor, site: Site, mask: Tensor | None, cache: LayerCache | None
+        self, x_BTD: Tensor, site: Site, mask: Tensor | None, past: GrowingKeysValues | None
     ) -> Tensor:
         # Read before the new rows are appended, which changes the length.
-        start = 0 if cache is None else cache.self_attention.length
+        start = 0 if past is None else past.length
         query_BHTK = self.self_attention.project_query(x_BTD, start)
         key_BHMK, value_BHME = self.self_attention.project_key_value(x_BTD, start)
-        if cache is not None:
-            key_BHMK, value_BHME = cache.self_attention.append(key_BHMK, value_BHME)
+        if past is not None:
+            key_BHMK, value_BHME = past.append(key_BHMK, value_BHME)
         return self.self_attention(query_BHTK, key_BHMK, value_BHME, mask=mask, site=site)
 
     def _attend_to_source(

@@ -37,8 +37,9 @@ class Stack(nn.Module):
         num_layers = config.num_encoder_layers if is_encoder else config.num_decoder_layers
         make_layer = EncoderLayer if is_encoder else DecoderLayer
         self.layers = nn.ModuleList(make_layer(config) for _ in range(num_layers))
-        # The last sum of a pre-norm stack has had no norm yet; post-norm ends with one.
-        self.norm = make_norm(config) if config.norm == "pre" else None
+        # The last sum of a pre-norm stack has had no norm yet; post-norm may end with a second one.
+        known_option(config, "stack_norm", (False, True))
+        self.norm = make_norm(config) if config.ends_in_norm else None
         if config.positions == "learned":
             self.positions = make_embedding(self.max_length, config.d_model)
 
@@ -73,7 +74,7 @@ class Stack(nn.Module):
         return position_rows(start, end, like=like, halves=halves, max_length=self.max_length)
 
     def leave(self, x_BLD: Tensor, site: Site) -> Tensor:
-        """Apply the last norm of a pre-norm stack."""
+        """Apply the norm after the last layer, if there is one."""
         return x_BLD if self.norm is None else site.show("norm", self.norm(x_BLD))
 
 
@@ -169,4 +170,5 @@ class Transformer(EncoderDecoder):
 
     def new_cache(self) -> DecoderCache:
         """Make an empty cache for decoding with this model."""
-        return DecoderCache(self.config.num_decoder_layers)
+        is_recurrent = self.config.decoder == "ssru"
+        return DecoderCache(self.config.num_decoder_layers, is_recurrent=is_recurrent)

@@ -149,8 +149,10 @@ class NativeEngine:
         config = self.config
         beam = search.config.beam
         length = sum(map(len, sources)) / len(sources)
-        position = 4 * config.num_decoder_layers * config.num_heads
-        position *= config.d_key + config.d_value
+        kept = config.num_heads * (config.d_key + config.d_value)
+        if config.decoder == "ssru":
+            kept = config.d_model
+        position = 4 * config.num_decoder_layers * kept
         # A translation is taken to be as long as its source.
         fitting = max(CACHE_BYTES, self._step_bytes()) / (length * (1 + beam) * position)
         return max(int(fitting), -(-FEWEST_ROWS // beam))

@@ -61,21 +61,22 @@ class Library(NamedTuple):  # The package's build runs this file in a way that e
         return self.folder / f"{self.name}.so"
 
 
-def libraries() -> list[Library]:
-    """List what machines of this kind can use."""
-    is_x86 = platform.machine() in ("x86_64", "AMD64")
+def libraries(system: str = "", machine: str = "") -> list[Library]:
+    """List what machines of a kind can use; of this machine's kind, if none is named."""
+    system = system or platform.system()
+    machine = machine or platform.machine()
     found = []
-    if is_x86 and platform.system() == "Linux":
+    if machine in ("x86_64", "AMD64") and system == "Linux":
         flags = {name: f"{one} -fopenmp" for name, one in KERNELS.items()}
         found += [Library(FOLDERS["kernels"], name, one) for name, one in flags.items()]
-    if platform.system() in ("Linux", "Darwin"):
-        found += [Library(FOLDERS["engine"], *one) for one in engines().items()]
+    if system in ("Linux", "Darwin"):
+        found += [Library(FOLDERS["engine"], *one) for one in engines(machine).items()]
     return found
 
 
-def engines() -> dict[str, str]:
-    """Name the engine's sets of instructions on machines of this kind, with their flags."""
-    machine = platform.machine().lower()
+def engines(machine: str = "") -> dict[str, str]:
+    """Name the engine's sets of instructions on machines of a kind, with their flags."""
+    machine = (machine or platform.machine()).lower()
     if machine in ("x86_64", "amd64"):
         return ENGINES
     return ARM_ENGINES if machine in ("aarch64", "arm64") else {"portable": ENGINE}

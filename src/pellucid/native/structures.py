@@ -99,7 +99,7 @@ class Model(ctypes.Structure):
     _fields_ = fields(
         """
         integer d_model d_ff num_heads d_key d_value num_encoder_layers num_decoder_layers
-        integer norm_place activation has_residual has_projections
+        integer norm_place activation has_residual has_projections has_units
         number epsilon embedding_factor query_factor
         pointer encoder decoder
         norm encoder_norm decoder_norm

@@ -30,7 +30,13 @@ PRECISIONS: dict[Precision, int] = {"float32": 0, "bfloat16": 1, "int8": 2}
 NORM_PLACES = {"none": 0, "pre": 1, "post": 2}
 ACTIVATIONS = {"relu": 0, "gelu": 1, "swish": 2}
 
-ACCEPTED = {**AS_FIRST_BUILT, "norm": tuple(NORM_PLACES), "activation": tuple(ACTIVATIONS)}
+ACCEPTED = {
+    **AS_FIRST_BUILT,
+    "norm": tuple(NORM_PLACES),
+    "activation": tuple(ACTIVATIONS),
+    "stack_norm": (False, True),
+    "decoder": ("attention", "ssru"),
+}
 """The values of a model's options that the engine computes."""
 
 LONGEST_EXACT_SUM = 2**31 // 127**2 // 256 * 128
@@ -83,10 +89,12 @@ def _shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
     ):
         if config.positions == "learned":
             yield f"{part}.positions.weight", (longest, width)
-        if config.norm == "pre":
+        if config.ends_in_norm:
             yield f"{part}.norm.weight", (width,)
             yield f"{part}.norm.bias", (width,)
-        kinds = ("self_attention", "cross_attention")[: 1 if part == "encoder" else 2]
+        kinds = ["self_attention"]
+        if part == "decoder":
+            kinds = [_reader_of(config), "cross_attention"]
         for index in range(count):
             yield from _layer_shapes(config, f"{part}.layers.{index}", kinds)
 
@@ -99,7 +107,13 @@ def _layer_shapes(
     keys = config.num_heads * config.d_key
     projections = {"query": keys, "key": keys, "value": wide}
     count = {"qkv": 3, "qk": 2, "none": 0}[config.projections]
+    if "recurrent" in kinds:
+        yield f"{name}.recurrent.candidate.weight", (width, width)
+        yield f"{name}.recurrent.forget.weight", (width, width)
+        yield f"{name}.recurrent.forget.bias", (width,)
     for kind in kinds:
+        if kind == "recurrent":
+            continue
         matrices = {one: (projections[one], width) for one in list(projections)[:count]}
         for one, shape in {**matrices, "output": (width, wide)}.items():
             yield f"{name}.{kind}.{one}.weight", shape
@@ -112,6 +126,11 @@ def _layer_shapes(
         if config.norm != "none":
             yield f"{name}.{kind}_norm.weight", (width,)
             yield f"{name}.{kind}_norm.bias", (width,)
+
+
+def _reader_of(config: ModelConfig) -> str:
+    """Name the part of a decoder layer that reads the target's earlier words."""
+    return "recurrent" if config.decoder == "ssru" else "self_attention"
 
 
 class StoredWeights(dict[str, np.ndarray]):
@@ -224,6 +243,7 @@ class Packed:
         model.activation = ACTIVATIONS[config.activation]
         model.has_residual = config.residual
         model.has_projections = config.projections != "none"
+        model.has_units = config.decoder == "ssru"
         model.epsilon = config.layer_norm_epsilon
         is_scaled = config.embedding_scale == "sqrt"
         model.embedding_factor = math.sqrt(config.d_model) if is_scaled else 1.0
@@ -252,12 +272,18 @@ class Packed:
         return ctypes.addressof(layers)
 
     def _fill_layer(self, layer: Layer, name: str, is_decoder: bool) -> None:
-        kinds = ("self_attention", "cross_attention", "feed_forward")
+        reader = _reader_of(self.config) if is_decoder else "self_attention"
+        kinds = (reader, "cross_attention", "feed_forward")
         layer.norms = (NormStruct * 3)(*(self._norm(f"{name}.{kind}_norm") for kind in kinds))
         own, cross, forward = (f"{name}.{kind}" for kind in kinds)
-        if self.config.projections != "none":
-            layer.project_in = self._pack(self._projections(own, ("query", "key", "value")))
-        layer.self_out = self._pack([self._matrix(f"{own}.output")])
+        if reader == "recurrent":
+            # Apart, so that each begins with a whole panel.
+            layer.project_in = self._pack([self._matrix(f"{own}.candidate")])
+            layer.self_out = self._pack([self._matrix(f"{own}.forget")])
+        else:
+            if self.config.projections != "none":
+                layer.project_in = self._pack(self._projections(own, ("query", "key", "value")))
+            layer.self_out = self._pack([self._matrix(f"{own}.output")])
         layer.inner = self._pack([self._matrix(f"{forward}.inner")])
         # A ReLU gives no negative numbers, so its rows use 0 to 127: docs/decisions/0019.
         is_signed = self.config.activation != "relu"

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pellucid.wording.other_names import explain_call
+
 if TYPE_CHECKING:
     from pellucid.serve.asgi_app import make_app
 
@@ -22,3 +24,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+explain_call(__name__)

@@ -28,6 +28,7 @@ def make_app(
     keys_in_query: bool = False,
     limits: Mapping[str, float] = MappingProxyType({}),
     threads: int | None = None,
+    device: str | None = None,
     precision: Precision | None = None,
 ) -> Service:
     """Load models, and make the application that ``pellucid serve`` runs.
@@ -48,6 +49,7 @@ def make_app(
         keys_in_query: True to accept a key in a query string, which proxies may log.
         limits: bounds on requests and time, by the names that ``/v1/models`` lists.
         threads: processor threads to use; as the machine allows unless given.
+        device: where to compute, as for `pellucid.load`; the processor unless given.
         precision: precision of the products; that of each bundle unless given.
 
     Raises:
@@ -74,4 +76,5 @@ def make_app(
         trusted_proxies=tuple(list_texts("trust_proxy", trust_proxy)),
     )
     named = {name: str(model) for name, model in models.items()}
-    return Service(load_models(named, threads=threads, precision=precision), settings)
+    loaded = load_models(named, threads=threads, device=device, precision=precision)
+    return Service(loaded, settings)

@@ -96,7 +96,7 @@ async def _translate(
 ) -> Translations:
     # In a thread, which others interrupt: a page may have thousands of segments.
     keys, hidden, texts = await asyncio.to_thread(
-        _hide, task.model.translator.tokenizer, read, needs_links=needs_links
+        _hide, task.model.translator.tokenizers, read, needs_links=needs_links
     )
     translations = await parts.translate(task, texts)
     fault = next((one.error for one in translations if one.error is not None), None)
@@ -107,7 +107,7 @@ async def _translate(
 
 
 def _hide(
-    tokenizer: Tokenizer, read: Sequence[_Read], *, needs_links: bool
+    tokenizers: Sequence[Tokenizer], read: Sequence[_Read], *, needs_links: bool
 ) -> tuple[list[tuple[object, ...]], Hidden, list[Text]]:
     """Collect the distinct segments of all documents, and mask what they copy."""
     from pellucid.translate.masking import hide_copies
@@ -118,5 +118,5 @@ def _hide(
         for segment, is_linked in document.segments
         if is_linked == needs_links
     }
-    hidden = hide_copies(tokenizer, list(by_key.values()))
+    hidden = hide_copies(tokenizers, list(by_key.values()))
     return list(by_key), hidden, [*map(Text, hidden.texts)]

@@ -9,7 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pellucid.bundle import names_of_chain
 from pellucid.errors import InputError, suggestion
+from pellucid.languages.codes import are_same_language
 from pellucid.serve.answers.responses import Problem, about
 from pellucid.wording.value_rules import show_value
 
@@ -145,6 +147,27 @@ class ServedModel:
         }
 
 
+class ServedChain(ServedModel):
+    """Models that translate one after the other, because none has the pair.
+
+    Args:
+        models: two or more.
+    """
+
+    def __init__(self, models: Sequence[ServedModel]) -> None:
+        from pellucid.translate.chain.chained import Chain
+
+        names = [one.name for one in models]
+        super().__init__(",".join(names), Chain([one.translator for one in models], names))
+        self.models = tuple(models)
+
+    def decide(self, given: Mapping[str, Any], *, is_plain: bool) -> Options:
+        """Check decoding options for every model; each decides about batches when it computes."""
+        for model in self.models:
+            model.decide(given, is_plain=is_plain)
+        return tuple(sorted(given.items()))
+
+
 class Models:
     """All models of a server; the first is the default.
 
@@ -154,12 +177,53 @@ class Models:
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
         self._by_name: Mapping[str, ServedModel] = {model.name: model for model in models}
+        self._chains: dict[tuple[str, ...], ServedChain] = {}
 
     def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._by_name.values())
 
-    def choose(self, name: str | None, source: str | None, target: str | None) -> ServedModel:
+    def find_chain(self, source: str, target: str) -> ServedChain | None:
+        """Find the shortest way from one language to another through several models.
+
+        Of equally short ones that of the models that were named first. None if there is no way.
+        """
+        ways: list[tuple[ServedModel, ...]]
+        ways = [(one,) for one in self if one.source and are_same_language(source, one.source)]
+        met = {source}
+        while ways:
+            longer: list[tuple[ServedModel, ...]] = []
+            for way in ways:
+                for code in way[-1].targets:
+                    if are_same_language(code, target):
+                        return self._chain(way) if len(way) > 1 else None
+                    # A longer way to a language that a shorter one reaches is never taken.
+                    if code not in met:
+                        met.add(code)
+                        longer += [
+                            (*way, one)
+                            for one in self
+                            if one.source and are_same_language(code, one.source)
+                        ]
+            ways = longer
+        return None
+
+    def _chain(self, way: tuple[ServedModel, ...]) -> ServedChain:
+        names = tuple(one.name for one in way)
+        if names not in self._chains:
+            self._chains[names] = ServedChain(way)
+        return self._chains[names]
+
+    def choose(
+        self,
+        name: str | None,
+        source: str | None,
+        target: str | None,
+        *,
+        may_chain: bool = False,
+    ) -> ServedModel:
         """Find the model that a request names, or the first one for its languages.
+
+        Without such a model it is a chain of models, if the request can have one.
 
         Raises:
             Problem: 422, no model fits, or the named one has other languages.
@@ -172,6 +236,10 @@ class Models:
         for model in choices:
             if source in (None, model.source) and (target is None or target in model.targets):
                 return model
+        if may_chain and name is None and source and target:
+            found = self.find_chain(source, target)
+            if found is not None:
+                return found
         pairs = sorted({f"{one.source}-{target}" for one in choices for target in one.targets})
         raise Problem(
             422,
@@ -204,6 +272,12 @@ def name_models(given: Sequence[str]) -> dict[str, str]:
             model = one
             path = Path(one).resolve()
             name = path.parent.name if path.name == "bundle" else path.name
+        if len(several := names_of_chain(model)) > 1:
+            raise InputError(
+                f"Each model is named by itself, but {model!r} joins {len(several)}. A server "
+                "joins models by their languages: write pellucid serve "
+                f"{' '.join(several)}."
+            )
         if not re.fullmatch(r"[\w.-]{1,80}", name):
             raise InputError(
                 f"The name of a model must be letters, digits, '.', '-' and '_', but is {name!r}. "
@@ -218,13 +292,18 @@ def name_models(given: Sequence[str]) -> dict[str, str]:
 
 
 def load_models(
-    named: Mapping[str, str], *, threads: int | None = None, precision: Precision | None = None
+    named: Mapping[str, str],
+    *,
+    threads: int | None = None,
+    device: str | None = None,
+    precision: Precision | None = None,
 ) -> Models:
     """Load models; arguments as for `pellucid.translate.translator.load`.
 
     Args:
         named: the models by name.
         threads: processor threads to use.
+        device: where to compute.
         precision: precision of the products; that of each bundle unless given.
     """
     from pellucid.translate.translator import load
@@ -232,7 +311,7 @@ def load_models(
     decoding: DecodingOptions = {} if precision is None else {"precision": precision}
     return Models(
         [
-            ServedModel(name, load(model, threads=threads, **decoding))
+            ServedModel(name, load(model, threads=threads, device=device, **decoding))
             for name, model in named.items()
         ]
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pellucid.serve.models import Models, ServedModel
+from pellucid.serve.models import Models, ServedChain, ServedModel
 from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.queue.scheduler import Scheduler
 from pellucid.serve.settings import Settings
@@ -37,9 +37,10 @@ class Parts:
     documents: DocumentWorker
     metrics: Metrics
 
-    def choose(self, body: Any) -> ServedModel:
-        """Find the model that the body of a request names."""
-        return self.models.choose(body.model, body.source_language, body.target_language)
+    def choose(self, body: Any, *, may_chain: bool = False) -> ServedModel:
+        """Find the model that a request names, or a chain of several if it can have one."""
+        languages = (body.source_language, body.target_language)
+        return self.models.choose(body.model, *languages, may_chain=may_chain)
 
     def count(self, model: ServedModel, task: str, num_texts: int = 1) -> None:
         """Count texts that a model has computed."""
@@ -47,9 +48,26 @@ class Parts:
 
     async def translate(self, task: Translate, texts: Sequence[Text]) -> list[Translation]:
         """Translate texts together with those of other requests, and count them."""
+        if isinstance(task.model, ServedChain):
+            return await self._follow(task, texts)
         found: list[Translation] = await self.scheduler.compute(task, texts)
         self.count(task.model, "translate", len(found))
         return found
+
+    async def _follow(self, task: Translate, texts: Sequence[Text]) -> list[Translation]:
+        """Translate texts by several models, each step together with what others ask of it."""
+        from pellucid.serve.queue.chain_tasks import ChainTask
+
+        chain = ChainTask(task, texts)
+        following = chain.begin()
+        found: list[Translation] | None = None
+        try:
+            while True:
+                step = next(following) if found is None else following.send(found)
+                found = await self.translate(*chain.of(step))
+        except StopIteration as end:
+            translations: list[Translation] = end.value
+            return translations
 
     async def aside(self, work: Callable[[], Result]) -> Result:
         """Do some work that needs no model, in turns with what is computed."""

@@ -24,14 +24,22 @@ def count_of(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def percent(share: float) -> str:
+def percent(share: float, *, most: int | None = None) -> str:
     """Write a share in percent, small ones with two digits after the point.
 
     A share that is not whole never looks so: 99.96 % of some pairs are not all of them.
+
+    Args:
+        share: from 0 to 1.
+        most: the most digits after the point, for shares that are not counts: a softmax gives
+            nothing exactly 0, and its seventh digit means nothing. None for as many as needed.
     """
     digits = 2 if share < 0.1 else 0
     text = f"{100 * share:.{digits}f}"
     while 0 < share < 1 and float(text) in (0, 100):
+        if digits == most:
+            least = 10.0**-digits
+            return f"under {least:g} %" if share < 0.5 else f"over {100 - least:g} %"
         digits += 1
         text = f"{100 * share:.{digits}f}"
     return f"{text} %"

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
+from pellucid.terminal.text import percent
 from pellucid.text.learned import byte_or_unknown_ids
 from pellucid.text.tokenizers.tokenizer import SPECIAL_TOKENS, Tokenizer
 from pellucid.text.tokenizers.whole_words import JOINER, without_joiner, word_cutter
@@ -47,8 +48,9 @@ class Outside(NamedTuple):
         return max(self.source, self.target) > LOUD
 
     def describe(self) -> str:
-        """Describe the shares: ``12.3% of the source tokens and 0.0% of the target tokens``."""
-        return f"{self.source:.1%} of the source tokens and {self.target:.1%} of the target tokens"
+        """Describe the shares: ``12 % of the source tokens and 0.04 % of the target tokens``."""
+        source = percent(self.source)
+        return f"{source} of the source tokens and {percent(self.target)} of the target tokens"
 
     def to_sides(self) -> dict[Side, dict[str, int]]:
         """Return the numbers of each side, as a manifest holds them."""

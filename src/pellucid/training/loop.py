@@ -13,8 +13,8 @@ from pellucid.check.data_check import check_data
 from pellucid.config import Recipe
 from pellucid.errors import LostRankError, TrainingError
 from pellucid.files import write_text
+from pellucid.machine.devices import choose_device
 from pellucid.machine.hardware import (
-    choose_device,
     keep_freed_memory,
     leave_lasting_objects,
     set_threads,

@@ -1,1 +1,7 @@
 """A translator: lines made ready for a search before it, and judged after it."""
+
+from __future__ import annotations
+
+from pellucid.wording.other_names import explain_call
+
+explain_call(__name__)

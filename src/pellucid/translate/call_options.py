@@ -65,8 +65,6 @@ def cross_head(address: str | None) -> tuple[int | None, int | None]:
 
 
 _ADVICE = {
-    "device": "Translation computes on the processor; load(model, threads=N) says with how many "
-    "threads.",
     "head": "look(text, ask='decoder.1') takes an address.",
     "heads": "look(text, ask='decoder.1') takes an address.",
     "head_mask": "changes='cut decoder.1.cross.0' cuts a head.",
@@ -118,6 +116,6 @@ def _names_elsewhere() -> dict[str, str]:
     found = {one: f"It is a setting of training: {where}.{one}." for one, where in keys}
     for name in TranslationOptions.__annotations__:
         found[name] = f"It is an argument of translate: translate(text, {name}=…)."
-    for name in ("threads", "ensemble"):
+    for name in ("threads", "device", "ensemble"):
         found[name] = f"It is an argument of pellucid.load: load(model, {name}=…)."
     return found

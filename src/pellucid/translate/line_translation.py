@@ -98,9 +98,19 @@ class LineTranslation:
             texts: lines, whose line ends are cut, or other texts.
             constraints_for: makes the constraints of some texts.
         """
-        lines = map(_read_line, enumerate(texts))
-        while window := list(islice(lines, WINDOW_LINES)):
+        for window in windows_of(texts):
             yield from self.translate(window, constraints_for(window))
+
+
+def windows_of(texts: Iterator[str]) -> Iterator[list[str]]:
+    """Read the texts of an iterator, `WINDOW_LINES` at a time.
+
+    Args:
+        texts: lines, whose line ends are cut, or other texts.
+    """
+    lines = map(_read_line, enumerate(texts))
+    while window := list(islice(lines, WINDOW_LINES)):
+        yield window
 
 
 def _read_line(numbered: tuple[int, object]) -> str:

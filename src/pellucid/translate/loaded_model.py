@@ -103,6 +103,11 @@ class LoadedModel:
         return ModelLanguages(languages.source, languages.target, targets)
 
     @property
+    def tokenizers(self) -> Sequence[Tokenizer]:
+        """The tokenizers that a text goes through: one, or of a chain that of each model."""
+        return (self.tokenizer,)
+
+    @property
     def model(self) -> EncoderDecoder:
         """The only model, or the first of several, for PyTorch."""
         return self._models[0]

@@ -95,13 +95,19 @@ def hide(
     return Hidden(*map(list, zip(*found, strict=True)))
 
 
-def hide_copies(tokenizer: Tokenizer, segments: Sequence[Segment]) -> Hidden:
-    """Mask what documents copy, for a model that has masks or copies unknown words."""
-    is_unknown = partial(_is_unknown, tokenizer)
+def hide_copies(tokenizers: Sequence[Tokenizer], segments: Sequence[Segment]) -> Hidden:
+    """Mask what documents copy, for models that all have masks or copy unknown words.
+
+    Args:
+        tokenizers: of the model, or of each model of a chain.
+        segments: of documents.
+    """
     # A model that can spell a symbol, for example in bytes, would not copy it as unknown.
-    if not (tokenizer.has_masks or is_unknown(MASKS[0])):
+    if not all(one.has_masks or _is_unknown(one, MASKS[0]) for one in tokenizers):
         return Hidden([one.text.strip() for one in segments], (), [None] * len(segments))
-    wanted = tokenizer.maskable if tokenizer.has_masks else is_unknown
+    each = [one.maskable if one.has_masks else partial(_is_unknown, one) for one in tokenizers]
+    rules = [one for one in each if one is not None]
+    wanted = (lambda copy: all(rule(copy) for rule in rules)) if rules else None
     found = [mask_copies(one, wanted) for one in segments]
     copies = [[own] if own else None for _, own in found]
     return Hidden([text for text, _ in found], (), copies)
@@ -167,6 +173,8 @@ def _show(translation: Translation, source: str, masked: str, copies: Copies) ->
     def show(one: TranslatedHypothesis) -> TranslatedHypothesis:
         text = "\n".join(unmask(*line) for line in _lines(one.text, copies))
         parts = tuple(map(show, one.parts))
+        middle = tuple(unmask(between, everything) for between in one.middle)
+        one = replace(one, middle=middle)
         if one.alignment is None:
             return replace(one, text=text, parts=parts)
         words, places = _split(one.words, one.text, copies)
@@ -195,6 +203,10 @@ def _show(translation: Translation, source: str, masked: str, copies: Copies) ->
         hypotheses=tuple(map(show, found)),
         notes=notes,
         source_words=source_words,
+        through=tuple(
+            step._replace(translation=unmask(step.translation, everything))
+            for step in translation.through
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pellucid.bundle import Bundle
 from pellucid.decode.native import StoredModel
 from pellucid.errors import InputError
+from pellucid.machine.devices import CPU
 from pellucid.machine.hardware import set_threads
 from pellucid.native.stored_weights import read_stored
 from pellucid.text.tokenizers.marian import MarianTokenizer
@@ -21,7 +22,8 @@ def find_stored(bundle: Bundle, threads: int | None) -> StoredModel | None:
 
     PyTorch's loading says what is wrong with weights that are damaged or belong to another model.
     """
-    if isinstance(bundle.tokenizer, MarianTokenizer):  # Some of its logits are changed on loading.
+    # The engine computes on the processor, and some logits of Marian change on loading.
+    if bundle.device != CPU or isinstance(bundle.tokenizer, MarianTokenizer):
         return None
     weights = read_stored(bundle.weights_path, bundle.config)
     if weights is None:

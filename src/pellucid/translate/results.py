@@ -141,6 +141,8 @@ class TranslatedHypothesis:
         parts: the translations of the parts of the source, if it was split.
         alignment: if it was asked for, the links (source word, target word), both from 0.
         words: the words of the text that they count.
+        middle: of a chain of models, the texts between them. Tokens are then those of the last
+            model, and ``log_probability`` and ``score`` sums over all models.
     """
 
     text: str
@@ -152,6 +154,7 @@ class TranslatedHypothesis:
     parts: tuple[Self, ...] = ()
     alignment: tuple[tuple[int, int], ...] | None = None
     words: tuple[str, ...] = ()
+    middle: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -167,7 +170,8 @@ class TranslatedHypothesis:
         """
         tokens = _TOKENS if has_tokens else ()
         links = () if self.alignment is None else ("words", "alignment")
-        names = ("text", *tokens, "log_probability", "score", *links)
+        between = ("middle",) if self.middle else ()
+        names = ("text", *tokens, "log_probability", "score", *links, *between)
         return {name: _plain(getattr(self, name)) for name in names}
 
     @classmethod
@@ -194,6 +198,25 @@ NOTHING = TranslatedHypothesis("")
 """A hypothesis without text."""
 
 
+class ModelStep(NamedTuple):
+    """What one model of a chain made of a text.
+
+    Attributes:
+        model: its name.
+        translation: the text that it wrote.
+        notes: what was unusual to it.
+    """
+
+    model: str
+    translation: str
+    notes: Notes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as JSON values."""
+        notes = {name: _plain(one) for name, one in self.notes.to_json().items()}
+        return {"model": self.model, "translation": self.translation, "notes": notes}
+
+
 @dataclass(frozen=True, repr=False)
 class Translation:
     """The translation of one line, or of a text of several lines.
@@ -208,6 +231,7 @@ class Translation:
         notes: what is unusual about the line and its translation.
         source_words: the words of the source that the links of the hypotheses count, if they have
             links.
+        through: of a chain, what each model made of it on the way to the best hypothesis.
     """
 
     source: str
@@ -215,6 +239,7 @@ class Translation:
     error: str | None = None
     notes: Notes = NO_NOTES
     source_words: tuple[str, ...] = ()
+    through: tuple[ModelStep, ...] = ()
 
     if not TYPE_CHECKING:  # Type checkers would take every name for an attribute.
 
@@ -250,7 +275,8 @@ class Translation:
 
         Returns:
             ``source``, ``translation`` (the best text, or None), ``error``, ``hypotheses`` and
-            ``notes``, which is empty if nothing is unusual; with links also ``source_words``.
+            ``notes``, which is empty if nothing is unusual; with links also ``source_words``, and
+            of a chain ``through``.
         """
         has_links = bool(self.source_words) or self.best.alignment is not None
         return {
@@ -260,6 +286,7 @@ class Translation:
             **({"source_words": [*map(_without_halves, self.source_words)]} if has_links else {}),
             "hypotheses": [one.to_dict(has_tokens=has_tokens) for one in self.hypotheses],
             "notes": {name: _plain(one) for name, one in self.notes.to_json().items()},
+            **({"through": [one.to_dict() for one in self.through]} if self.through else {}),
         }
 
     @property

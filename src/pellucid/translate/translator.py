@@ -10,6 +10,7 @@ from pellucid.arguments import check_count, check_kind, list_pairs, named, refus
 from pellucid.bundle import open_bundle, resolve_model
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import Constraints
+from pellucid.machine.devices import device_in_use, resolve_device
 from pellucid.machine.hardware import set_threads, use_threads
 from pellucid.text.language_tokens import with_codes
 from pellucid.text.learned import LearnedText
@@ -318,6 +319,7 @@ def load(
     model: str | Path,
     *,
     threads: int | None = None,
+    device: str | None = None,
     ensemble: Sequence[str | Path] = (),
     **decoding: Unpack[DecodingOptions],
 ) -> Translator:
@@ -326,6 +328,8 @@ def load(
     Args:
         model: a bundle folder, a run folder, or the word ``demo``.
         threads: processor threads to use; unless given as before, at first as the machine allows.
+        device: ``cpu``, ``cuda``, ``cuda:N``, or ``auto`` for a CUDA device if one works; the
+            processor unless given, which writes the same words as everywhere else.
         ensemble: further models with the same vocabulary, whose softmaxes are averaged with its.
         decoding: decoding options of every call, such as ``beam=5``, the fields of
             `DecodingConfig`, on top of the model's defaults. In another ``precision`` than the
@@ -336,7 +340,9 @@ def load(
         BundleError: a folder is damaged, incomplete, or not a bundle.
         InputError: an argument has the wrong type, or the models of an ensemble have different
             vocabularies.
-        ConfigurationError: an option is impossible, or the number of threads out of range.
+        ConfigurationError: an option is impossible, the number of threads out of range, or there is
+            no such device.
+        PellucidError: the device does not work.
     """
     check_names(decoding, load)
     several = ensemble if isinstance(ensemble, Sequence) and not isinstance(ensemble, str) else None
@@ -347,7 +353,13 @@ def load(
     if threads is not None:
         check_count("threads", threads)
     use_threads(threads)
-    bundles = [open_bundle(resolve_model(name)) for name in (model, *several)]
+    if device is None:
+        place = device_in_use()
+    else:
+        check_kind("device", device, str, "the name of a device")
+        # A device that does not work shows before files are read.
+        place = resolve_device(device)
+    bundles = [open_bundle(resolve_model(name), place) for name in (model, *several)]
     bundle, *others = bundles
     configuration = bundle.config.decoding.with_options(decoding)
     stored = None if others else find_stored(bundle, threads)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
+from typing import NoReturn
 
-from pellucid.errors import suggestion
+from pellucid.errors import InputError, suggestion
 
 # The first name that is known where the other was written counts.
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -57,6 +59,13 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "src_lang": ("source_language",),
     "return_alignments": ("align",),
     "return_attention": ("align",),
+    # changes of a model
+    "cut": ("changes",),
+    "ablate": ("changes",),
+    "change": ("changes",),
+    "probe": ("changes",),
+    "hooks": ("changes",),
+    "fwd_hooks": ("changes",),
     # the machine
     "num_threads": ("threads",),
     "intra_threads": ("threads",),
@@ -116,6 +125,17 @@ _ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         ),
         "make_app": "pellucid.serve.make_app(model)",
         "score": "pellucid.load(model).score(sources, targets)",
+        "translate": "pellucid.load(model).translate(text)",
+        "serve": "pellucid.serve.make_app(model)",
+        "look": "pellucid.load(model).look(text)",
+        "why": "pellucid.load(model).why(text, word)",
+        "align": "pellucid.load(model).align(sources, targets)",
+        "patch": "pellucid.inside.patch",
+        "study": "pellucid.inside.study",
+        "history": "pellucid.inside.follow_heads",
+        "check": "pellucid check TEXT in a shell",
+        "bulk": "pellucid bulk run MODEL FILE in a shell",
+        "demo": "pellucid demo in a shell",
         **dict.fromkeys(("fit", "Trainer"), "pellucid.train(texts)"),
     },
     "Translator": {
@@ -129,11 +149,21 @@ _ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         "run_with_hooks": "look(text, changes=probe)",
         "ablate": "translate(text, changes='cut decoder.1.cross.0')",
         "patch": "pair(first).patch(pair(second))",
+        "what_if": "pair(text).what_if('cut decoder.1.cross.0')",
+        "change": "translate(text, changes='cut decoder.1.cross.0')",
         "tokenize": "tokenizer.encode_source(text)",
         "close": "with pellucid.load(model) as translator",
     },
     "Trace": dict.fromkeys(
-        ("attentions", "cross_attentions", "decoder_attentions", "encoder_attentions", "cache"),
+        (
+            "attentions",
+            "cross_attentions",
+            "decoder_attentions",
+            "encoder_attentions",
+            "cache",
+            "attention",
+            "head",
+        ),
         "trace['decoder.1.cross.0']",
     ),
     "Translation": {
@@ -149,6 +179,22 @@ def no_attribute(owner: str, name: str) -> str:
     instead = _ATTRIBUTES.get(owner, {}).get(name)
     what = f"module {owner!r}" if owner.islower() else f"{owner!r} object"
     return f"{what} has no attribute {name!r}" + (f". Write {instead}." if instead else "")
+
+
+def explain_call(package: str) -> None:
+    """Let a package that has a command's name say what to write when it is called.
+
+    Args:
+        package: its full name, as ``pellucid.translate``.
+    """
+    owner, _, name = package.rpartition(".")
+    instead = _ATTRIBUTES[owner][name]
+
+    class Package(ModuleType):
+        def __call__(self, *_given: object, **_named: object) -> NoReturn:
+            raise InputError(f"{package} is a module, not a function. Write {instead}.")
+
+    sys.modules[package].__class__ = Package
 
 
 _NOWHERE: Mapping[str, str] = MappingProxyType({})

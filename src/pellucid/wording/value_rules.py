@@ -134,6 +134,11 @@ def show_value(value: Any) -> str:
     return "an object" if isinstance(value, Mapping) else "something else"
 
 
+def is_device_name(name: object) -> bool:
+    """Tell whether a device can have this name."""
+    return isinstance(name, str) and re.fullmatch(r"auto|cpu|cuda(:[0-9]{1,3})?", name) is not None
+
+
 def describe_value(value: object) -> str:
     """Describe a value of Python in a few words: what it is, and itself if that is short."""
     if value is None or isinstance(value, bool | int | float):

@@ -102,7 +102,11 @@ FOLDERS: Mapping[str, tuple[Mapping[str, bytes], str, str]] = {
     "tensorflow": ({"saved_model.pb": b"\x08"}, "a model of TensorFlow", STUCK),
     "firefox": (
         {"model.enfr.intgemm.alphas.bin": b"\1", "vocab.enfr.spm": b"\n"},
-        "a model of Firefox Translations (Bergamot)", STUCK,
+        "a folder of a model of Marian or Firefox Translations", CONVERT,
+    ),
+    "marian binary": (
+        {"model.bin": b"\1" + bytes(15), "vocab.spm": b"\n"},
+        "a folder of a model of Marian or Firefox Translations", CONVERT,
     ),
     "gguf": ({"x.gguf": b"GGUF"}, "a GGUF model", STUCK),
     "weights": ({"model.safetensors": WEIGHTS}, "weights without their config.json", PART),
@@ -149,6 +153,10 @@ FILES: Mapping[str, tuple[str, bytes, str, str]] = {
     "weights": ("model.safetensors", WEIGHTS, "a SafeTensors file", PART),
     "weights renamed": ("w", (9).to_bytes(8, "little") + b'{"a": {}}', "SafeTensors", PART),
     "ctranslate2": ("model.bin", CT2, "one file of a model of CTranslate2", STUCK),
+    "marian binary": (
+        "model.bin", b"\1" + bytes(15),
+        "one file of a model of Marian or Firefox", "pellucid convert",
+    ),
     "tokenizer": ("tokenizer.json", b"{}", "a tokenizer of Hugging Face", PART),
     "json": ("vocab.json", b"{}", "one file of a model", PART),
     "pointer": (

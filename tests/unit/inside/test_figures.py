@@ -38,6 +38,7 @@ from pellucid.inside.show.figures.panels import MOST_DOTS, panel_of, reduced
 from pellucid.inside.show.figures.style import Lettering
 from pellucid.inside.show.view import HeadView, default_view, describe_decoding, number_in_cell
 from pellucid.inside.traces import Trace
+from pellucid.terminal.text import percent
 
 CROSS = {"part": "decoder", "layer": 1, "kind": "cross", "head": 2}
 
@@ -74,8 +75,8 @@ def test_head_figure_caption_says_model_place_convention_decoding_and_special_ma
         "Weights, decoder layer 1, cross-attention, head 2. One head, nothing averaged",
         "reads one token → predicts the next",
         "weight from 0 to 1",
-        f"On </s>: {mass.min():.0%} to {mass.max():.0%}",
-        f"{mass.mean():.0%} on average",
+        f"On </s>: {percent(mass.min(), most=2)} to {percent(mass.max(), most=2)}",
+        f"{percent(mass.mean(), most=2)} on average",
         "Model tiny 01234567. Beam search (beam 5) in int8; replayed in float32.",
     ):
         assert part in said
@@ -122,7 +123,7 @@ def test_grid_has_every_head_and_its_special_mass(trace: Trace, tmp_path: Path) 
         assert f"layer {layer}" in words
         for head in range(3):
             mass = trace[f"decoder.{layer}.cross.{head}"][:, -1].mean()
-            assert f"head {head}   special {mass:.0%}" in words
+            assert f"head {head}   special {percent(mass, most=2)}" in words
 
 
 @pytest.mark.parametrize(("layers", "where"), [(None, "2 layers"), ((1,), "layer 1")])
@@ -158,7 +159,7 @@ def test_difference_subtracts_what_both_have_and_names_the_rest(tmp_path: Path) 
     said = " ".join(words)
     assert "“pizza” minus “cow”" in said
     mass = views[0].cells[:, 1].mean()
-    assert f"only in “pizza”: ▁pizza, with {mass:.0%}" in said
+    assert f"only in “pizza”: ▁pizza, with {percent(mass, most=2)}" in said
     assert "only in “cow”: ▁cow" in said
 
 

@@ -115,8 +115,28 @@ def test_trace_gives_heads_stages_and_arrays_by_their_address(whole: Trace) -> N
     ):
         assert name in whole
         np.testing.assert_array_equal(whole[name], array)
-    weights = whole.weights("decoder", layer=1, kind="cross")
-    np.testing.assert_array_equal(weights, arrays["decoder.1.cross.weights"])
+    weights = arrays["decoder.1.cross.weights"]
+    np.testing.assert_array_equal(whole["decoder", 1, "cross", 2], weights[2])
+    np.testing.assert_array_equal(whole.weights("decoder.1.cross.2"), weights[2])
+    np.testing.assert_array_equal(whole.weights("decoder", 1, "cross", 2), weights[2])
+    np.testing.assert_array_equal(whole.weights("decoder", 1, "cross"), weights)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        (("decoder.1.cross.2.query",), "at most 4 levels"),
+        (("decoder.logits",), "layer in the address"),
+        (("decoder", 1, "croos"), "Did you mean 'cross'"),
+        (("decoder", 9, "cross", 0), "does not hold 'decoder.9.cross.0'"),
+        ((), "must be encoder, decoder"),
+    ],
+)
+def test_what_has_no_weights_is_refused(
+    whole: Trace, address: tuple[str | int, ...], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        whole.weights(*address)
 
 
 @pytest.mark.parametrize(

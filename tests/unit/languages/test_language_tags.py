@@ -66,6 +66,18 @@ def test_tag_of_a_code_has_language_script_and_region(
         ("zh", ["zh-TW"], ["zh-TW"]),
         ("eng_Latn", ["en-US", "fr"], ["en-US"]),
         ("", ["en", ""], []),
+        ("es-MX", ["es-ES", "es-419"], ["es-419"]),
+        ("es-MX", ["es", "es_419"], ["es_419"]),
+        ("es-MX", ["es-419", "es-AR", "es-MX"], ["es-MX"]),
+        ("es-MX", ["es-ES", "es-AR"], ["es-AR"]),
+        ("es-MX", ["es-AR", "es"], ["es"]),
+        ("es-419", ["es-ES", "es-MX"], ["es-MX"]),
+        ("es-ES", ["es-419", "es"], ["es"]),
+        ("pt-AO", ["pt-BR", "pt-PT"], ["pt-PT"]),
+        ("pt-BR", ["pt-AO", "pt-PT"], ["pt-AO", "pt-PT"]),
+        ("en-AU", ["en-US", "en-GB"], ["en-GB"]),
+        ("en_NZ", ["en", "en-001"], ["en-001"]),
+        ("zh-MO", ["zh-TW", "zh-HK"], ["zh-HK"]),
     ],
 )
 def test_nearest_codes_are_picked_and_none_of_another_script(
@@ -89,6 +101,7 @@ def test_regions_are_one_language_and_scripts_are_two() -> None:
         ("eng", "en"), ("German text", "de"), ("en_sentence", "en"), ("日本語", "ja"),
         ("Chinese (Traditional)", "zh-Hant"), ("annotator", ""), ("source", ""), ("", ""),
         ("it is a house.", ""), ("score", ""), ("English (United States)", "en"),
+        ("Englisch", "en"), ("allemand", "de"), ("Inglés", "en"), ("niemiecki", "de"),
         ("Deutsch (Deutschland)", "de"), ("Chinese (Hong Kong)", ""), ("Notes (internal)", ""),
     ],
 )  # fmt: skip

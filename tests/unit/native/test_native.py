@@ -124,9 +124,13 @@ def test_length_penalty_beyond_all_numbers_searches_as_pytorch_does(
     assert [one[0].ids for one in found] == [one[0].ids for one in wanted]
 
 
+@pytest.mark.parametrize("reader", ["attention", "ssru"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_answers_are_the_same_bits_in_any_batch_with_any_threads(precision: str) -> None:
-    model = make_transformer(d_model=34, d_ff=53, num_heads=3, d_key=17, d_value=19)
+def test_answers_are_the_same_bits_in_any_batch_with_any_threads(
+    precision: str, reader: str
+) -> None:
+    sizes = {"d_model": 34, "d_ff": 53, "num_heads": 3, "d_key": 17, "d_value": 19}
+    model = make_transformer(**sizes, decoder=reader)
     requests = make_requests(model, 29)
     engine = engine_of(model, precision)
     for options in ({}, {"beam": 5, "n_best": 2}):
@@ -155,11 +159,13 @@ def test_threads_that_share_the_products_of_a_sentence_change_no_bit(
                 assert answers == alone
 
 
+@pytest.mark.parametrize("reader", ["attention", "ssru"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
 def test_processors_with_multiply_add_give_the_same_bits(
-    precision: str, each_set: Iterator[str]
+    precision: str, reader: str, each_set: Iterator[str]
 ) -> None:
-    model = make_transformer(d_model=34, d_ff=53, num_heads=3, d_key=17, d_value=19, norm="pre")
+    sizes = {"d_model": 34, "d_ff": 53, "num_heads": 3, "d_key": 17, "d_value": 19}
+    model = make_transformer(**sizes, norm="pre", decoder=reader)
     requests = make_requests(model, 17)
     found = {
         name: answers_of(engine_of(model, precision), requests, 7, 1, beam=3) for name in each_set

@@ -40,6 +40,22 @@ def test_percent_of_a_share_that_is_not_whole_is_neither_0_nor_100(
     assert percent(share) == expected
 
 
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [
+        (1e-9, "under 0.01 %"),
+        (0.99999, "over 99.99 %"),
+        (0.9993, "99.9 %"),
+        (0.5, "50 %"),
+        (1, "100 %"),
+    ],
+)
+def test_percent_with_few_digits_says_what_a_share_is_under_or_over(
+    share: float, expected: str
+) -> None:
+    assert percent(share, most=2) == expected
+
+
 def test_wrapped_paragraph_fits_its_width_and_its_margins() -> None:
     text = "The pizza came out of the oven and it tasted good"
     lines = wrap(text, 23, first="- ", later="  ")

@@ -226,7 +226,7 @@ def test_training_extends_a_model_and_resumes(tmp_path: Path, capsys: Any) -> No
 
     said = run("more", 2, new_tokens=40)
     assert "Added tokens" in said
-    assert "unknown or byte tokens 0.0% and 0.0%" in said.replace("\n           ", " ")
+    assert "unknown or byte tokens 0.00 % and 0.00 %" in said.replace("\n           ", " ")
     assert "Outside the vocabulary" not in said
     assert "Continuing after step 2" in run("more", 4, new_tokens=40)
     bundle = load_bundle(tmp_path / "more" / "bundle")

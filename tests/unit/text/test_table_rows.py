@@ -63,6 +63,19 @@ def test_cells_of_many_lines_stay_whole(tmp_path: Path) -> None:
     assert bad.count == 0
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_cell_whose_lines_look_like_rows_stays_whole(tmp_path: Path, side: int) -> None:
+    table = "name,age\nAnn,31\nBen,7\nCleo,52\nDora,4"
+    path = tmp_path / "a.csv"
+    row = [f'"{table}"', "eine Tabelle"]
+    row = row if side == 0 else row[::-1]
+    path.write_text("one,eins\n" + ",".join(row) + "\ntwo,zwei\n")
+    found, bad = read(path)
+    assert [pair[0] for pair in found][::2] == ["one", "two"]
+    assert found[1][side] == table.replace("\n", " ")
+    assert bad.count == 0
+
+
 def test_cell_that_is_too_long_is_one_bad_line_wherever_it_stands(tmp_path: Path) -> None:
     for place in (3, 35):
         rows = list(PAIRS)
@@ -106,7 +119,8 @@ def test_separator_of_a_refused_table_is_looked_for_once(
 @pytest.mark.parametrize(
     "header",
     [
-        ("English", "Deutsch"), ("eng", "deu"), ("en-US", "de-DE"), ("Source text", "Target text"),
+        ("English", "Deutsch"), ("Englisch", "Deutsch"), ("anglais", "allemand"), ("eng", "deu"),
+        ("en-US", "de-DE"), ("Source text", "Target text"),
         ("id", "English", "Deutsch", "annotator"), ("id", "en-US", "de-DE"),
     ],
 )  # fmt: skip

@@ -239,6 +239,7 @@ def test_translation_in_fewer_bits_is_much_the_same(translator: Translator, prec
         ({"sample": True, "beam": 5}, ["beam must be 1 when sampling", "5"]),
         ({"beam": 5, "diverse_groups": 2}, ["multiple of diverse_groups", "5", "2"]),
         ({"sample": True, "alternatives": True}, ["alternatives", "sample"]),
+        ({"beam": 4, "alternatives": True}, ["n_best must be at least 2 with alternatives"]),
         ({"strict": True, "precision": "int8"}, ["float32", "int8"]),
         ({"min_length": 9, "max_length": 4}, ["min_length", "9", "4"]),
         ({"temperature": 0.0}, ["temperature", "greater than 0"]),

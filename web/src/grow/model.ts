@@ -17,8 +17,10 @@ export const COMPUTES: Record<string, readonly unknown[]> = {
   look_ahead_mask: [true, false],
   projections: ["qkv"],
   norm_kind: ["layer"],
+  stack_norm: [false],
   gated_feed_forward: [false],
   num_key_value_heads: [0],
+  decoder: ["attention"],
 };
 
 /** What a run takes away. */

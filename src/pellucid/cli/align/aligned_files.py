@@ -21,6 +21,7 @@ from pellucid.evaluation.word_links import GoldLinks, parse_gold
 from pellucid.inside.align.alignment_maps import guided_view
 from pellucid.inside.align.direction import Direction, make_direction
 from pellucid.inside.align.linked_units import SIDES, count_linkable_words
+from pellucid.machine.devices import device_in_use
 from pellucid.text.link_choices import CONVENTIONS, MAPS, LinkRule, Symmetrization
 
 
@@ -80,7 +81,7 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
     names = [(model, "")] if reverse is None else [(model, ""), (reverse, "reverse_")]
     directions = []
     for name, prefix in names:
-        bundle = load_bundle(resolve_model(name))
+        bundle = load_bundle(resolve_model(name), device_in_use())
         layer, head = read_place(options, f"{prefix}head")
         direction = make_direction(
             bundle,

@@ -33,7 +33,7 @@ class Work:
         self._task = task
         files = task["files"]
         model, *others = files["model"]
-        translator = load(model, ensemble=others)
+        translator = load(model, device=task.get("device"), ensemble=others)
         given = task["constraints"]
         # Names of files are apart, since workers may run in other folders.
         forbid = [*given["forbid"], *(f"@{path}" for path in files["forbid"])]

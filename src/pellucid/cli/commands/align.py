@@ -14,6 +14,7 @@ from pellucid.cli.align.align_options import (
 from pellucid.cli.lines.pair_files import GOLD, SOURCE, TARGET, Pairs, pair_files
 from pellucid.cli.lines.streams import STANDARD, check_readable, check_target
 from pellucid.cli.options import (
+    Device,
     Json,
     Model,
     OutputFile,
@@ -49,6 +50,7 @@ def align(
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,
     threads: Threads = None,
+    device: Device = None,
     **options: Any,
 ) -> int:
     """Link the words of lines and their translations by cross-attention.

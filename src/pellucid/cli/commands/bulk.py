@@ -22,6 +22,7 @@ from pellucid.cli.lines.translation_job import choose_form
 from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import (
     CONSTRAINTS,
+    Device,
     Ensemble,
     Json,
     Model,
@@ -69,7 +70,7 @@ Workers = Annotated[
         "--workers",
         metavar="N",
         min=1,
-        help="Workers of this command. [default: one a thread or processor]",
+        help="Workers of this command. [default: one a thread, on a GPU one]",
     ),
 ]
 Ray = Annotated[
@@ -115,6 +116,7 @@ def bulk_run(
     workers: Workers = None,
     ray: Ray = None,
     threads: Threads = None,
+    device: Device = None,
     any_machine: AnyMachine = False,
     piece_bytes: int = PIECE_BYTES,
     **options: Any,
@@ -151,6 +153,7 @@ def bulk_join(
     workers: Workers = None,
     ray: Ray = None,
     threads: Threads = None,
+    device: Device = None,
     any_machine: AnyMachine = False,
 ) -> int:
     """Work on a job that another command began, from any machine that reaches its folder."""
@@ -184,14 +187,18 @@ def bulk_collect(
 
 
 def _make_crew(workers: int | None, ray: str | None, task: Mapping[str, Any]) -> Crew:
+    from pellucid.machine.devices import CPU, device_in_use
+    from pellucid.machine.hardware import share_threads, threads_in_use
+
+    # Not in the manifest: workers that join the job may compute on another device.
+    task = {**task, "device": device_in_use()}
     if ray is not None:
         from pellucid.bulk.on_ray import RayCrew
 
         return RayCrew(ray, "pellucid.cli.bulk.work:Work", task, size=workers)
     from pellucid.bulk.local import LocalCrew
-    from pellucid.machine.hardware import share_threads, threads_in_use
 
-    size = workers or threads_in_use()
+    size = workers or (threads_in_use() if task["device"] == CPU else 1)
     return LocalCrew(
         "pellucid.cli.bulk.work:serve_windows", task, size=size, threads=share_threads(size)
     )

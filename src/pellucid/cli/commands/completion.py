@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 import typer
 
 from pellucid.cli.commands.attend import NAMES as EXAMPLES
+from pellucid.cli.commands.recipe import known_keys
 from pellucid.cli.options import PACKAGED
 from pellucid.cli.overview import COMMANDS, NAMES, SUBCOMMANDS
 
@@ -45,7 +46,7 @@ def completion(
         Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")
     ],
 ) -> None:
-    """Write a script that completes commands, options, models and recipes.
+    """Write a script that completes commands, options and the values that are known.
 
     Put it where your shell looks for it, and open a new one: for bash
     ~/.local/share/bash-completion/completions/pellucid, for fish
@@ -68,20 +69,62 @@ def _options(command: Any) -> Iterator[Any]:
         yield from (one for one in command.get_params(context) if one.param_type_name == "option")
 
 
+def _lessons() -> Iterable[str]:
+    from pellucid.lessons.walks.walk import NAMES
+
+    return NAMES
+
+
+def _claims() -> Iterable[str]:
+    from pellucid.lessons.why.known_claims import CLAIMS
+
+    return CLAIMS
+
+
+def _parts() -> Iterable[str]:
+    from pellucid.corpora import DEFAULT_COUNTS
+
+    return DEFAULT_COUNTS
+
+
+def _formats() -> Iterable[str]:
+    from pellucid.cli.lines.streams import LINES
+    from pellucid.documents.formats import FORMATS
+
+    return (*LINES, *FORMATS)
+
+
+def _recipes() -> Iterable[str]:
+    from pellucid.training.start.found_recipe import shipped_recipes
+
+    return shipped_recipes()
+
+
+# By what the help calls a value; RECIPE|TABLE has two names.
+_KNOWN: dict[str, Callable[[], Iterable[str]]] = {
+    "MODEL": lambda: PACKAGED,
+    "COMMAND": lambda: COMMANDS,
+    "EXAMPLE": lambda: EXAMPLES,
+    "LESSON": _lessons,
+    "CLAIM": _claims,
+    "PART": _parts,
+    "FORMAT": _formats,
+    "RECIPE": _recipes,
+    "SECTION.KEY": known_keys,
+}
+# These heads' layers are in every Transformer; how many more a model has, only the model knows.
+_HEADS = ("encoder.0.self", "decoder.0.self", "decoder.0.cross")
+
+
 def _values(parameter: Any) -> list[str]:
     """List the values that are known for an option or argument."""
     metavar = parameter.metavar or ""
     known = [str(one) for one in parameter.type_descriptor.choices or ()]
-    if "MODEL" in metavar:
-        known += PACKAGED
-    if metavar == "COMMAND":
-        known += COMMANDS
-    if metavar == "EXAMPLE":
-        known += EXAMPLES
-    if "RECIPE" in metavar:
-        from pellucid.training.start.found_recipe import shipped_recipes
-
-        known += shipped_recipes()
+    for name in metavar.split("|"):
+        known += _KNOWN[name]() if name in _KNOWN else ()
+    # --host and --ray take other addresses.
+    if metavar == "ADDRESS" and "head" in parameter.name:
+        known += _HEADS
     return known
 
 
@@ -138,6 +181,9 @@ def _write_fish() -> str:
             lines.append(
                 f"complete -c pellucid -n '{seen}' {names}{value} -d {_quote(option.help)}"
             )
+        for one in command.params:
+            if one.param_type_name == "argument" and (known := _values(one)):
+                lines.append(f"complete -c pellucid -n '{seen}' -a '{' '.join(known)}'")
     return "\n".join(lines) + "\n"
 
 

@@ -13,27 +13,45 @@ from pellucid.cli.options import described
 
 @described(
     out=("BUNDLE", "The bundle to write, a new folder.", {"name": "-o --output"}),
-    kind=("", "The format of FOLDER: MarianMT, OPUS-MT or Marian itself.", {"name": "--format"}),
+    kind=(
+        "",
+        "The format: MarianMT, OPUS-MT or Marian itself; or a checkpoint of PyTorch's "
+        "nn.Transformer.",
+        {"name": "--format"},
+    ),
+    config=(
+        "FILE",
+        "With --format nn-transformer: what the weights do not say, as TOML. A draft is written "
+        "there if it does not exist.",
+    ),
 )
 def convert(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="The folder of a model, as distributed.")
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="The folder of a model, as distributed; or a checkpoint."
+        ),
     ],
     out: Path,
-    kind: Literal["marian"] = "marian",
+    kind: Literal["marian", "nn-transformer"] = "marian",
+    config: Path | None = None,
 ) -> None:
-    """Import a Marian or OPUS-MT model into a bundle.
+    """Import a model of another program into a bundle.
 
-    FOLDER holds Hugging Face's MarianMT (config.json, model.safetensors) or an unpacked zip file
-    of OPUS-MT (decoder.yml, an .npz). No code in it is run. Settings of a translation that a bundle
-    has no form for are named on standard error.
+    FOLDER holds Hugging Face's MarianMT (config.json, model.safetensors), an unpacked zip file
+    of OPUS-MT (decoder.yml, an .npz), or a model of Firefox Translations (a .bin and a vocabulary
+    .spm, unpacked). No code in it is run. Settings of a translation that a bundle has no form for
+    are named on standard error.
+
+    With --format nn-transformer it is a checkpoint that torch.save wrote of a model built on
+    PyTorch's nn.Transformer, and --config describes the rest.
     """
     from pellucid.functions.convert_model import convert as convert_model
 
-    made = convert_model(folder, out, format=kind)
+    made = convert_model(folder, out, format=kind, config=config)
     if made.dropped:
         warn(
             "These generation settings are not carried over, so that translations may differ from "
-            f"Hugging Face's: {'; '.join(made.dropped)}."
+            f"those of the program that made the model: {'; '.join(made.dropped)}."
         )
     show_made(str(out))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @described(
     out=("DIR", "The folder to write into.", {"name": "-o --output"}),
     part=(
-        "NAME",
+        "PART",
         "train, validation, test, compositional or pronoun; may be repeated.  [default: all]",
     ),
     count=("N", "Sentence pairs in each part, instead of its usual number.", {"min": 1}),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pellucid.cli.ending import note, warn
-from pellucid.cli.options import Changes, Ensemble, Json, Model, Threads, described
+from pellucid.cli.options import Changes, Device, Ensemble, Json, Model, Threads, described
 from pellucid.errors import ConfigurationError
 from pellucid.terminal.text import lay_out
 
@@ -65,6 +65,7 @@ def distill(
     minutes: float | None = None,
     json: Json = False,
     threads: Threads = None,
+    device: Device = None,
     changes: Changes = None,
 ) -> None:
     """Teach a small fast model from a large one, and compare the two.
@@ -92,6 +93,8 @@ def distill(
     from pellucid.training.start.found_recipe import find_recipe, recipe_values
 
     path, folder = find_recipe(recipe)
+    if device is not None:
+        changes = [*(changes or ()), f"training.device={device}"]
     # A size in the recipe is the teacher's.
     size = apply_overrides({}, changes or ()).get("model", {}).get("size")
     task = Distillation(

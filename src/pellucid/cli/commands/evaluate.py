@@ -21,7 +21,7 @@ from pellucid.cli.lines.pair_files import SOURCE, Pairs, pair_files
 from pellucid.cli.lines.streams import read_parallel, to_json_line
 from pellucid.cli.lines.translate_lines import change_translator
 from pellucid.cli.option_rules import Apart, check_rules
-from pellucid.cli.options import Json, ModelChanges, Threads, To, described
+from pellucid.cli.options import Device, Json, ModelChanges, Threads, To, described
 from pellucid.errors import InputError
 from pellucid.files import expand_home
 from pellucid.text.reading.pair_sides import is_table
@@ -84,6 +84,7 @@ def evaluate(
     no_normalize: bool = False,
     json: Json = False,
     threads: Threads = None,
+    device: Device = None,
     **options: Any,
 ) -> int:
     """Score translations against a reference: BLEU, chrF and TER.

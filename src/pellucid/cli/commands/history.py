@@ -10,7 +10,7 @@ import typer
 from pellucid.cli.lines.pair_files import GOLD, OWN_TARGET, SOURCE, Pairs, pair_files
 from pellucid.cli.lines.streams import read_columns
 from pellucid.cli.option_rules import Needs, check_rules
-from pellucid.cli.options import HEADS, Json, Threads, described
+from pellucid.cli.options import HEADS, Device, Json, Threads, described
 from pellucid.cli.outputs import Csv, Files, OverwriteFiles, choose_outputs
 from pellucid.errors import InputError, suggestion
 
@@ -46,6 +46,7 @@ def history(
     output: Files = None,
     overwrite: OverwriteFiles = False,
     threads: Threads = None,
+    device: Device = None,
 ) -> int:
     """Follow every head of a model through its training.
 

@@ -33,7 +33,7 @@ WIDTH = "78"
 def lesson(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="The text; without one they are listed."),
+        typer.Argument(metavar="LESSON", help="The text; without one they are listed."),
     ] = None,
     list_: bool = False,
     statement: int = 1,

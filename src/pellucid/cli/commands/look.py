@@ -19,7 +19,7 @@ from pellucid.cli.look.look_options import (
     read_texts,
     to_files,
 )
-from pellucid.cli.options import Json, Model, Threads, check_utf8, described
+from pellucid.cli.options import Device, Json, Model, Threads, check_utf8, described
 from pellucid.cli.outputs import Files, OverwriteFiles, choose_outputs
 
 
@@ -48,6 +48,7 @@ def look(
     output: Files = None,
     overwrite: OverwriteFiles = False,
     threads: Threads = None,
+    device: Device = None,
     **options: Any,
 ) -> int:
     """Look inside one translation: translate, replay, and show what was computed.

@@ -10,7 +10,7 @@ from pellucid.cli.lines.decoding_options import some_decoding
 from pellucid.cli.lines.pair_files import OWN_TARGET, pair_files
 from pellucid.cli.lines.streams import read_columns
 from pellucid.cli.option_rules import Apart, Needs, check_rules
-from pellucid.cli.options import Json, Model, Threads, check_utf8, described
+from pellucid.cli.options import Device, Json, Model, Threads, check_utf8, described
 from pellucid.cli.outputs import Csv, Files, OverwriteFiles, choose_outputs
 from pellucid.errors import InputError
 from pellucid.text.reading.pair_sides import is_table
@@ -78,6 +78,7 @@ def patch(
     output: Files = None,
     overwrite: OverwriteFiles = False,
     threads: Threads = None,
+    device: Device = None,
     **options: Any,
 ) -> int:
     """Put vectors of one sentence into another, and see which turn the translation.

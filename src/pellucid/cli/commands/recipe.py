@@ -79,21 +79,42 @@ def _list_shipped() -> list[str]:
     return lines
 
 
-def _describe_key(key: str) -> list[str]:
-    """Describe a key, or each key of a section: meaning, type, bounds and default."""
-    from pellucid.config import NAMED_SIZES, Recipe
-    from pellucid.config.sections import read_meanings
+def _sections() -> dict[str, Any]:
+    """Return the sections of a recipe and of a server's file, by name."""
+    from pellucid.config import Recipe
     from pellucid.serve.server_config import ServerConfig
 
+    fields = {**Recipe.model_fields, **ServerConfig.model_fields}
+    return {name: field.annotation for name, field in fields.items()}
+
+
+def _keys_of(kind: Any) -> list[str]:
+    from pellucid.config.sections import read_meanings
+
+    return [one for one in read_meanings(kind) if one not in kind.written_by_programs]
+
+
+def known_keys() -> list[str]:
+    """List what ``--key`` describes: sections, and keys as in ``training.patience``."""
+    sections = _sections()
+    keys = [f"{name}.{key}" for name, kind in sections.items() for key in _keys_of(kind)]
+    return [*sections, *keys]
+
+
+def _describe_key(key: str) -> list[str]:
+    """Describe a key, or each key of a section: meaning, type, bounds and default."""
+    from pellucid.config import NAMED_SIZES
+    from pellucid.config.sections import read_meanings
+
     section, _, name = key.partition(".")
-    sections = {**Recipe.model_fields, **ServerConfig.model_fields}
+    sections = _sections()
     if section not in sections:
         raise ConfigurationError(
             f"The section {section!r} is unknown (--key). {suggestion(section, sections)}"
         )
-    kind: Any = sections[section].annotation
+    kind = sections[section]
     schema = kind.model_json_schema()["properties"]
-    known = [one for one in read_meanings(kind) if one not in kind.written_by_programs]
+    known = _keys_of(kind)
     if key == "model.size":
         return [
             "model.size",

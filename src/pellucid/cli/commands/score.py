@@ -14,6 +14,7 @@ from pellucid.cli.lines.streams import (
 )
 from pellucid.cli.lines.translate_lines import change_translator
 from pellucid.cli.options import (
+    Device,
     Ensemble,
     Json,
     Model,
@@ -47,6 +48,7 @@ def score(
     overwrite: Overwrite = False,
     ensemble: Ensemble = None,
     threads: Threads = None,
+    device: Device = None,
 ) -> int:
     """Compute the log-probability of given translations: one natural logarithm a line.
 

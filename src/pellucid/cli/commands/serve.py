@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pellucid.cli.ending import OnlyErrors, show_made, warn
-from pellucid.cli.options import Threads, described
+from pellucid.cli.options import Device, Threads, described
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
@@ -55,6 +55,7 @@ def serve(
     allow_origin: list[str] | None = None,
     precision: Literal["float32", "bfloat16", "int8"] | None = None,
     threads: Threads = None,
+    device: Device = None,
     changes: list[str] | None = None,
 ) -> int:
     """Serve models over HTTP: an API, LibreTranslate's clients, and a page.

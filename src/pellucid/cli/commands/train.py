@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from pellucid.cli.ending import note, show_made
-from pellucid.cli.options import Changes, Texts, Threads, described
+from pellucid.cli.options import Changes, Device, Texts, Threads, described
 from pellucid.machine.launch import find_place
 
 
@@ -40,6 +40,7 @@ def train(
     keep_every: int | None = None,
     wait: float | None = None,
     threads: Threads = None,
+    device: Device = None,
     changes: Changes = None,
 ) -> int:
     """Train a model from a recipe or a table of pairs; the same command again resumes.
@@ -56,6 +57,7 @@ def train(
     settings = {
         "max_minutes": minutes,
         "keep_every": keep_every,
+        "device": device,
     }
     given = [f"training.{key}={value}" for key, value in settings.items() if value is not None]
     changes = [*(changes or ()), *given]

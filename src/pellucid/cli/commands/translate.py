@@ -36,6 +36,7 @@ from pellucid.cli.lines.translation_job import TranslationJob, choose_form
 from pellucid.cli.option_rules import check_rules
 from pellucid.cli.options import (
     CONSTRAINTS,
+    Device,
     Ensemble,
     Json,
     Model,
@@ -47,7 +48,7 @@ from pellucid.cli.options import (
     To,
     described,
 )
-from pellucid.errors import InputError
+from pellucid.errors import InputError, not_together
 
 if TYPE_CHECKING:
     from pellucid.cli.lines.document_windows import DocumentForm
@@ -139,6 +140,7 @@ def translate(
     stream: bool = False,
     ensemble: Ensemble = None,
     threads: Threads = None,
+    device: Device = None,
     file_format: str | None = None,
     **options: Any,
 ) -> int:
@@ -159,6 +161,9 @@ def translate(
     With -o FILE, an interrupted command resumes when it is given again. Decoding options that are
     not given keep the model's defaults. With --n-best, each hypothesis is a line
     LINE ||| TEXT ||| LOG_PROBABILITY ||| SCORE.
+
+    Where no model has the pair, join several with commas, as in fr-en,en-de: each translates what
+    the one before it wrote. --json shows the texts between them.
     """
     given = given_decoding(options)
     # Options and files are checked before the model is loaded, so that a mistake shows at once.
@@ -180,9 +185,8 @@ def translate(
 
     from pellucid.cli.lines.document_windows import open_document
     from pellucid.cli.lines.objects import choose_objects
-    from pellucid.translate.translator import load
 
-    translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
+    translator = _load(model, threads, ensemble, change)
     warn_without_engine()
     if change:
         # Both read attention, which is not available if a change is decoded step by step.
@@ -227,9 +231,29 @@ def _check_outputs(output_file: str, report: str | None, *, may_overwrite: bool)
         )
 
 
+def _load(
+    model: str, threads: int | None, ensemble: list[str] | None, change: list[str] | None
+) -> Translator:
+    """Load a model, with others of an ensemble, or several that are joined by commas."""
+    from pellucid.bundle import names_of_chain
+
+    if len(names_of_chain(model)) == 1:
+        from pellucid.translate.translator import load
+
+        return load(model, threads=threads, ensemble=tuple(ensemble or ()))
+    for name, given in (("--ensemble", ensemble), ("--change", change)):
+        if given:
+            raise not_together(name, f"a chain of models ({model})", "it means one model")
+    from pellucid.translate.chain.chained import chain
+
+    return chain(model, threads=threads)
+
+
 def _make_aligner(translator: Translator, options: Mapping[str, Any]) -> Aligner:
     from pellucid.translate.links.aligning import Aligner
 
+    if len(translator.tokenizers) > 1:
+        return translator.aligner(unit_rule(options), head=options["align_head"])
     layer, head = read_place(options, "align_head")
     return Aligner.of(translator, unit_rule(options), layer, head)
 

@@ -15,7 +15,7 @@ from pellucid.cli.look.look_options import (
     read_texts,
 )
 from pellucid.cli.option_rules import Apart, Needs, check_rules
-from pellucid.cli.options import HEADS, Json, Model, Threads, check_utf8, described
+from pellucid.cli.options import HEADS, Device, Json, Model, Threads, check_utf8, described
 
 _DECODING = some_decoding("beam")
 _RULES = (
@@ -50,6 +50,7 @@ def why(
     prefix: str | None = None,
     json: Json = False,
     threads: Threads = None,
+    device: Device = None,
     **options: Any,
 ) -> int:
     """Say why a model wrote a word and not another one: what becomes of it without each word.

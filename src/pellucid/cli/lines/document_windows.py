@@ -205,7 +205,7 @@ class DocumentForm:
     def add(self, answers: Sequence[WrittenUnit]) -> None:
         """Count the units of a window, and report those that should be looked at."""
         records = []
-        for _, _, unit, number in answers:
+        for _, translations, unit, number in answers:
             if unit is None or not unit.segments:
                 continue
             self.num_units += 1
@@ -214,9 +214,9 @@ class DocumentForm:
             self.num_unsure += bool(unit.reason)
             reason = unit.reason or ("the memory has this text" if unit.match else "")
             if reason:
-                records.append(
-                    {"row": number, "line": unit.line, "key": unit.key, "reason": reason}
-                )
+                record = {"row": number, "line": unit.line, "key": unit.key, "reason": reason}
+                middle = [[*one.best.middle] for _, one in translations if one.best.middle]
+                records.append(record | ({"middle": middle} if middle else {}))
         if self.report is not None:
             self.report.add(records)
 
@@ -262,7 +262,7 @@ def _translate(
 
     def run(own: Sequence[Segment], *, is_linked: bool, **given: Any) -> None:
         own = [*{one.key: one for one in own}.values()]
-        hidden = hide_copies(job.translator.tokenizer, own)
+        hidden = hide_copies(job.translator.tokenizers, own)
         given |= {"unknown": "source-word"}
         columns = {INPUT: [*hidden.texts]}
         translations = job.translate(columns, align=is_linked, **given) if own else []

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pellucid.terminal.text import count_of
+from pellucid.terminal.text import count_of, percent
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
@@ -141,9 +141,13 @@ class Notices:
 
     Args:
         glossary: terms to look for in lines and translations.
+
+    Attributes:
+        by_model: of a chain, what is unusual to each model, by its name.
     """
 
     def __init__(self, glossary: Glossary | None = None) -> None:
+        self.by_model: dict[str, Notices] = {}
         from pellucid.text.language_tokens import CodeFaults
 
         self._terms = TermCounts(glossary)
@@ -185,6 +189,14 @@ class Notices:
             if is_found:
                 self._lines[name].add(number)
 
+    def add_all(self, number: int, translation: Translation) -> None:
+        """Count one line with its translation, for each model that it went through."""
+        self.add_terms(number, translation)
+        for step in translation.through:
+            self.by_model.setdefault(step.model, Notices()).add(number, step.notes)
+        if not translation.through:
+            self.add(number, translation.notes)
+
     def add_terms(self, number: int, translation: Translation) -> None:
         """Count the glossary's terms in one line, numbered from 0, and in its translation."""
         if translation.error is None:
@@ -202,7 +214,7 @@ class Notices:
         if outside.count > self._lines["words"].count:
             sentence = (
                 f"{outside.have()} text outside the model's vocabulary, which it reads as unknown "
-                f"tokens or single bytes: {self._outside / outside.count:.1%} of "
+                f"tokens or single bytes: {percent(self._outside / outside.count)} of "
                 f"{'its' if outside.count == 1 else 'their'} tokens."
             )
             if self._outside / max(1, num_lines) >= _LOUD:

@@ -55,6 +55,7 @@ class ObjectForm:
         details: ``"n-best"`` or ``"json"`` if objects also get ``hypotheses``, with scores or with
             everything; otherwise ``""``.
         has_links: True if they get the links of words as ``alignment``.
+        is_chain: True if there are several models, so that "json" also gives ``through``.
     """
 
     path: str
@@ -64,6 +65,7 @@ class ObjectForm:
     languages: tuple[str, str] = ("", "")
     details: str = ""
     has_links: bool = False
+    is_chain: bool = False
 
     def settings(self) -> dict[str, Any]:
         """Gather what the output depends on, by its name for users."""
@@ -125,7 +127,8 @@ class ObjectForm:
     def _further(self) -> tuple[str, ...]:
         """The keys that objects get besides their translation."""
         if self.details:
-            return ("hypotheses",)
+            has_steps = self.is_chain and self.details == "json"
+            return ("hypotheses", "through") if has_steps else ("hypotheses",)
         return ("alignment",) if self.has_links else ()
 
     def answer(
@@ -202,4 +205,5 @@ def choose_objects(
         languages=job.languages,
         details="" if job.form == "plain" else job.form,
         has_links=job.aligner is not None,
+        is_chain=job.is_chain,
     )

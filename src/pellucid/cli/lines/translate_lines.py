@@ -175,12 +175,19 @@ def answer_windows(
 
 def _warn_at_end(job: TranslationJob, notices: Notices, num_lines: int) -> None:
     """Say what was unusual about so many lines and their translations."""
-    for sentence in chain(
-        notices.sentences(num_lines),
-        notices.about_words(job.translator),
-        notices.about_codes(job.translator),
-    ):
-        warn(sentence)
+    from pellucid.translate.chain.chained import Chain
+
+    counted = [("", notices, job.translator)]
+    if isinstance(job.translator, Chain):
+        for name, model in zip(job.translator.names, job.translator.models, strict=True):
+            counted.append((f"{name}: ", notices.by_model.get(name, Notices()), model))
+    for name, found, translator in counted:
+        for sentence in chain(
+            found.sentences(num_lines),
+            found.about_words(translator),
+            found.about_codes(translator),
+        ):
+            warn(f"{name}{sentence}")
     own = job.translator.own_precision
     if (ran := job.decoding.precision) != own:
         note(f"Computed in {ran}. The model's own precision is {own}, which may give other words.")
@@ -252,9 +259,11 @@ def _write(
     for one in answers:
         output.write(one.text)
     for number, translation in chain.from_iterable(one.translations for one in answers):
-        notices.add_terms(number, translation)
-        if translation.notes is not NO_NOTES:
-            notices.add(number, translation.notes)
+        # Nearly always there is nothing to count.
+        if translation.notes is NO_NOTES:
+            notices.add_terms(number, translation)
+        else:
+            notices.add_all(number, translation)
         if translation.error is not None:
             num_failed += 1
             say_error(f"line {number + 1}: {translation.error}")

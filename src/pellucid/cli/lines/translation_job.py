@@ -90,7 +90,13 @@ class TranslationJob:
     def can_stream(self) -> bool:
         """True if the text of a line can be written while it is decoded."""
         is_whole = self.treatment["retry"] or self.treatment["unknown"] != "token"
+        is_whole = is_whole or self.is_chain
         return self.form == "plain" and not is_whole and self.aligner is None
+
+    @property
+    def is_chain(self) -> bool:
+        """True if texts go through several models, one after the other."""
+        return len(self.translator.tokenizers) > 1
 
     @property
     def can_overlap(self) -> bool:
@@ -125,7 +131,7 @@ class TranslationJob:
         if self.treatment["unknown"] != "token":
             from pellucid.text.learned import can_write_everything
 
-            if can_write_everything(self.translator.tokenizer):
+            if all(map(can_write_everything, self.translator.tokenizers)):
                 yield (
                     "--unknown has no effect on this model, whose vocabulary can write every word."
                 )

@@ -24,8 +24,8 @@ PLACE: Mapping[str, Option] = {
         list[str],
         "S",
         "query, key, value, scores, scaled, masked, weights, context, output, or one around them: "
-        "input, residual, norm, inner, activated, embedding, positions, logits; in a recurrent "
-        "model update, reset, candidate, state, initial, vector, readout. May be repeated.",
+        "input, residual, norm, inner, activated, embedding, positions, logits; of recurrent units "
+        "update, reset, forget, candidate, state, initial, vector, readout. May be repeated.",
     ),
     "everything": (bool, "", "Everything from token to token; its size is shown first."),
 }

@@ -23,6 +23,7 @@ from pellucid.inside.measures.registry import MEASURES, measure
 from pellucid.inside.pair import PairData
 from pellucid.inside.record.trace_data import row_labels
 from pellucid.inside.show.steps import NumberTable
+from pellucid.terminal.text import percent
 
 _MOST_OFF = 0.05
 """The error of an integral, as a share of its largest value, above which more steps are advised."""
@@ -148,7 +149,7 @@ def show_trust(
         for found in find_raises(pair, map_, effects)[:5]:
             writer.lines(
                 [
-                    f"{map_.name}: {found.share:.0%} of the row that predicts "
+                    f"{map_.name}: {percent(found.share)} of the row that predicts "
                     f"{pair.predicted_tokens[found.row]} is on {words[found.word]}, but without "
                     f"that word it is likelier ({-found.effect:+.3f} in log-probability)."
                 ]

@@ -24,6 +24,7 @@ from pellucid.inside.measures.patching import SOURCE, Patching, patch
 from pellucid.inside.pair import PairData
 from pellucid.inside.studies.patched import patch_corpus
 from pellucid.inside.traces import Trace
+from pellucid.machine.devices import device_in_use
 from pellucid.machine.hardware import set_threads
 from pellucid.terminal.progress import ProgressLine
 from pellucid.terminal.text import count_of
@@ -121,7 +122,7 @@ def patch_lines(
     set_threads(threads)
     with ProgressLine(bar="short") as line:
         found = patch_corpus(
-            load_bundle(resolve_model(model)),
+            load_bundle(resolve_model(model), device_in_use()),
             columns["--source"],
             columns.get("--target"),
             sites=places,

@@ -12,7 +12,7 @@ from pellucid.inside.ask import HEAD_STAGES, Ask, require_attention
 from pellucid.inside.pair import PairData
 from pellucid.inside.show.steps import SHOWN, NumberTable, follow_one_row
 from pellucid.inside.show.terminal import draw_tokens
-from pellucid.inside.show.unit_steps import follow_unit
+from pellucid.inside.show.unit_steps import follow_simple_unit, follow_unit
 from pellucid.inside.show.view import HeadView, usual_head
 from pellucid.inside.traces import Trace
 from pellucid.inside.verify import verify_cell
@@ -24,6 +24,12 @@ _OF_TRANSFORMER = (
     "read in each other, encoder self-attention: --head encoder. What the translation's words read "
     "in each other: --head decoder.*.self. Which words go together: --show links. One row in "
     "numbers: --row 0."
+)
+_OF_UNITS = (
+    "This is cross-attention: what the translation reads in the source. What the source's words "
+    "read in each other: --head encoder. The decoder has no self-attention: what its units keep of "
+    "earlier words is in --head decoder.0.recurrent --stage forget (or candidate, state, output), "
+    "and in numbers with --row 0 --head decoder.0.recurrent. Which words go together: --show links."
 )
 _OF_RECURRENT = (
     "This is the attention of a recurrent decoder: what the translation reads in the source. What "
@@ -56,9 +62,12 @@ def show_trace(
     Raises:
         InputError: the row, the column or the stage does not exist.
     """
-    is_recurrent = pair.model.config.is_recurrent
+    model = pair.model.config
     if options["row"] is not None:
-        follow_it = _follow_unit if is_recurrent else _follow_row
+        is_unit = ask.level("kind") == ("recurrent",)
+        follow_it = _follow_simple_unit if is_unit else _follow_row
+        if model.is_recurrent:
+            follow_it = _follow_unit
         follow_it(bundle, pair, trace, ask, options, writer)
         return
     writer.lines(_summarize(trace))
@@ -67,7 +76,8 @@ def show_trace(
     writer.lines(["", *([why] if why else [])])
     writer.array(trace, name, head)
     if ask == Ask():
-        writer.lines(["", _OF_RECURRENT if is_recurrent else _OF_TRANSFORMER])
+        said = _OF_UNITS if model.decoder == "ssru" else _OF_TRANSFORMER
+        writer.lines(["", _OF_RECURRENT if model.is_recurrent else said])
 
 
 def _summarize(trace: Trace) -> Iterator[str]:
@@ -140,6 +150,30 @@ def _follow_unit(
         weights_LM = trace["decoder.0.cross.0"]
         column = int(weights_LM[row].argmax()) if column is None else column
         writer.lines(["", _verify(bundle, trace, "decoder.0.cross", 0, row, column)])
+
+
+def _follow_simple_unit(
+    bundle: Bundle,
+    pair: PairData,
+    trace: Trace,
+    ask: Ask,
+    options: Mapping[str, Any],
+    writer: LookWriter,
+) -> None:
+    """Follow a row through the unit that a decoder has in the place of self-attention."""
+    row = options["row"]
+    if options["show"] in ("words", "verify") or options["key_column"] is not None:
+        raise InputError(
+            "A unit has no weights, but --show words, --show verify or a column asks for one. "
+            "Leave it out, or name a head."
+        )
+    (layer,) = (ask.level("layer") or (0,))[:1]
+    shown = None if options["everything"] else SHOWN
+    steps = list(follow_simple_unit(trace, pair.model.config, row, layer=layer, shown=shown))
+    reads = f"reads {trace.target_tokens[row]} → predicts {trace.predicted_tokens[row]}"
+    title = f"Row {row} of decoder.{layer}.recurrent: {reads}"
+    writer.lines([*_summarize(trace), "", title])
+    _write_steps(steps, shown, writer)
 
 
 def _write_steps(steps: Iterable[NumberTable], shown: int | None, writer: LookWriter) -> None:

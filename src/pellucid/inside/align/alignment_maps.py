@@ -173,7 +173,8 @@ def map_pairs(
     """
     layers = sorted(layers)
     sites = [f"decoder.{layer}.cross" for layer in layers]
-    for batch in batches_of(pairs, pad_id=pad_id, start_id=start_id):
+    device = model.output_weight.device
+    for batch in batches_of(pairs, pad_id=pad_id, start_id=start_id, device=device):
         group = batch.indices
         keeper = Keeper(("weights", "value"), sites)
         memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS)
@@ -211,7 +212,7 @@ def _make_maps(
         # Rounding may leave a square slightly below 0.
         norms_BTS = squares_BTS.clamp(min=0).sqrt()
         maps += [weighted_BHTS, norms_BTS[:, None]]
-    return torch.cat(maps, dim=1).numpy()
+    return torch.cat(maps, dim=1).numpy(force=True)
 
 
 def _column(view: View, num_heads: int) -> int:
@@ -242,7 +243,11 @@ class PairBatch:
 
 
 def batches_of(
-    pairs: Sequence[tuple[Sequence[int], Sequence[int]]], *, pad_id: int, start_id: int
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+    *,
+    pad_id: int,
+    start_id: int,
+    device: torch.device,
 ) -> Iterator[PairBatch]:
     """Yield pairs of similar length, as many as `BATCH_TOKENS` allows.
 
@@ -250,6 +255,7 @@ def batches_of(
         pairs: source and target ids, both ending in ``</s>``.
         pad_id: fills positions without a token.
         start_id: the token that every target starts from.
+        device: where the model computes.
     """
     for group in groups_of(pairs):
         source_BS, source_mask_BS = make_source_batch(
@@ -261,11 +267,11 @@ def batches_of(
         read_BT[:, 0] = start_id
         yield PairBatch(
             indices=group,
-            source_BS=source_BS,
-            source_mask_BS=source_mask_BS,
-            read_BT=read_BT,
-            target_BT=target_BT,
-            target_mask_BT=mask_BT,
+            source_BS=source_BS.to(device),
+            source_mask_BS=source_mask_BS.to(device),
+            read_BT=read_BT.to(device),
+            target_BT=target_BT.to(device),
+            target_mask_BT=mask_BT.to(device),
         )
 
 

@@ -214,7 +214,7 @@ class ReplaceWeights(Change):
         ours = self.place.cut_from(tensor)
         # While decoding, the model has only the rows so far.
         queries, keys = ours.shape[-2:]
-        given = torch.as_tensor(self.weights[:queries, :keys], dtype=ours.dtype)
+        given = torch.as_tensor(self.weights[:queries, :keys], dtype=ours.dtype, device=ours.device)
         if given.shape != ours.shape[-2:]:
             raise InputError(
                 f"A matrix of weights must have at least {queries} rows and {keys} columns, but "

@@ -240,14 +240,14 @@ def decode_under(
     special = pair.tokenizer.config
     # Special tokens are never written, except the one that ends a sentence.
     silent = {special.pad_id, special.bos_id, special.target_start_id} - {special.eos_id, None}
-    silenced = torch.tensor(sorted({*silent, *never}))
+    silenced = pair.to_tensor(sorted({*silent, *never}))
     limit = min(max_length, pair.model.config.max_target_length)
     # The encoder runs once: the changes to it do not depend on the step.
-    memory_1SD = pair.model.encode(torch.tensor([pair.source_ids]), probe=probe)
+    memory_1SD = pair.model.encode(pair.to_tensor([pair.source_ids]), probe=probe)
     ids: list[int] = []
     logs: list[float] = []
     while len(ids) < limit and (not ids or ids[-1] != special.eos_id):
-        read_1T = torch.tensor([[special.target_start_id, *ids]])
+        read_1T = pair.to_tensor([[special.target_start_id, *ids]])
         # Without a cache: a change may reach the rows before, too.
         states_1TD = pair.model.decode(read_1T, memory_1SD, probe=probe)
         logs_V = pair.model.logits(states_1TD, probe=probe)[0, -1].log_softmax(dim=-1)

@@ -12,10 +12,16 @@ RIGHT = 600.0
 BUS = 345.0
 STEP = 82.0
 WIDE = 230.0
+_MEMORY = {
+    "attention": ("a row sees itself and before", "keys, values before: cached"),
+    "ssru": ("a state goes from row to row", "the state before: cached"),
+}
+"""What a decoder's rows know of earlier ones in training, and in inference."""
 
 
 def draw_training(canvas: Canvas, counts: Counts) -> None:
     """Draw training: all target rows at once, each reads the right token and predicts the next."""
+    has_mask = counts.config.look_ahead_mask
     _draw_encoder(canvas, counts, "every source token at once")
     _, loss = _draw_decoder(
         canvas,
@@ -23,7 +29,7 @@ def draw_training(canvas: Canvas, counts: Counts) -> None:
         start=["target, one to the right", "<s> y₁ y₂ … : T tokens", "all rows at once"],
         end=["loss", "each row against y₁ y₂ … </s>"],
         rows="T",
-        note="a row sees itself and before" if counts.config.look_ahead_mask else "a row sees all",
+        note=_MEMORY[counts.config.decoder][0] if has_mask else "a row sees all",
     )
     canvas.text(RIGHT, loss.top - 14, "gradients flow back to every weight", size=11)
 
@@ -37,7 +43,7 @@ def draw_inference(canvas: Canvas, counts: Counts) -> None:
         start=["the token chosen last", "at first <s>", "one row a turn"],
         end=["choose a token", "greedy, beam or sampling"],
         rows="1",
-        note="keys, values before: cached",
+        note=_MEMORY[counts.config.decoder][1],
     )
     side = RIGHT + WIDE / 2 + 60
     turn = [(chosen.right, chosen.y), (side, chosen.y), (side, way_in.y), (way_in.right, way_in.y)]
@@ -89,11 +95,14 @@ def _draw_decoder(
         note: a remark in the box of every layer.
     """
     config = counts.config
+    parts = "self-, cross-attention, feed-forward"
+    if config.decoder == "ssru":
+        parts = "unit, cross-attention, feed-forward"
     shape = f"{rows} × {config.d_model}"
     way_in = box = canvas.box(Box(RIGHT, 0, WIDE, 54), start, fill="table")
     count = counts.of("target_embedding", "decoder.positions")
     for index in range(config.num_decoder_layers):
-        words = [f"decoder layer {index}", "self-, cross-attention, feed-forward", note]
+        words = [f"decoder layer {index}", parts, note]
         box = _stack(canvas, box, 54, words, fill="network", shape=shape, count=count)
         count = counts.of("decoder.layers.0")
     tied = "the embeddings' matrix" if config.tied_embeddings != "none" else "its own matrix"

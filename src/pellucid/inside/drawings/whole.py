@@ -15,6 +15,7 @@ BUS = 405.0
 STEP = 66.0
 WIDE = 210.0
 HIGH = 36.0
+UNIT = "recurrent unit (SSRU)"
 BESIDE = 130.0
 """The distance of a residual connection from the middle of its column."""
 
@@ -25,7 +26,8 @@ def draw_whole(canvas: Canvas, counts: Counts) -> None:
     encoder.draw(["self-attention", "feed-forward"])
     decoder = _Column(canvas, counts, "decoder")
     masked = "masked " if counts.config.look_ahead_mask else ""
-    sublayers = [f"{masked}self-attention", "cross-attention", "feed-forward"]
+    reader = UNIT if counts.config.decoder == "ssru" else f"{masked}self-attention"
+    sublayers = [reader, "cross-attention", "feed-forward"]
     _, cross, _ = decoder.draw(sublayers)
     _draw_output(decoder)
     # Above both stacks, so that the line crosses no box.
@@ -121,6 +123,9 @@ class _Column:
             sizes = f"{config.d_model} → {config.d_ff} {config.activation}{gate} → {config.d_model}"
             count = counts.of(f"{IN_LAYER}.feed_forward")
             box = self.box(["feed-forward", sizes], count, fill="network")
+        elif name == UNIT:
+            count = counts.of("decoder.layers.0.recurrent")
+            box = self.box([name, "f ⊙ state + (1 − f) ⊙ W x"], count, fill="network")
         else:
             heads = f"{counts.config.num_heads} heads"
             if groups := counts.config.num_key_value_heads:

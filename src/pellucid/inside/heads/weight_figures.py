@@ -32,8 +32,8 @@ def figures_of_weights(weights_BHLM: Tensor, rows_B: Tensor, keys_B: Tensor) -> 
     # Figures are added up over thousands of lines.
     weights_BHLM = weights_BHLM.double()
     num_rows, num_keys = weights_BHLM.shape[-2:]
-    row_L = torch.arange(num_rows)
-    key_M = torch.arange(num_keys)
+    row_L = torch.arange(num_rows, device=weights_BHLM.device)
+    key_M = torch.arange(num_keys, device=weights_BHLM.device)
     # Padding, and rows that the mask leaves nothing, do not count.
     may_attend_BHL = (weights_BHLM.sum(dim=-1) > 0) & (row_L < rows_B[:, None])[:, None]
     found = []

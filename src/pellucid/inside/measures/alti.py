@@ -85,7 +85,7 @@ def shares(attention: Attention) -> np.ndarray:
         nearness_X = (result_D.abs().sum() - distance_X).clamp(min=0)
         total = nearness_X.sum()
         rows.append(nearness_X / total if total > 0 else nearness_X)
-    return torch.stack(rows).numpy()
+    return torch.stack(rows).numpy(force=True)
 
 
 def _whole(pair: PairData, part: Part, layer: int) -> np.ndarray:

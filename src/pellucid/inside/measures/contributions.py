@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import known_option
-from pellucid.config.head_address import Part
+from pellucid.config.head_address import Part, parse_address, sites_of
 from pellucid.errors import InputError
 from pellucid.inside.measures.maps import last_layer, sites_up_to
 from pellucid.inside.pair import PairData, attention_at, check_memory, output_by_head
@@ -131,7 +131,8 @@ def take_apart(pair: PairData, sites: Collection[str] | None = None) -> dict[str
     """
     if sites is None:
         encoder, decoder = sites_up_to(pair, "decoder", last_layer(pair, "decoder", None))
-        sites = [*encoder, *chain(*decoder)]
+        known = sites_of(pair.model.config)
+        sites = [one for one in (*encoder, *chain(*decoder)) if one in known]
     seen = pair.see(("weights", "value", "input", "output", "residual"), sites=sites)
     return {site: _attention(pair, site, seen) for site in sites}
 
@@ -194,6 +195,7 @@ def contributions(pair: PairData, part: Part, kind: str, layer: int | None = Non
             f"{kind} (part, kind). Name one of them."
         )
     site = f"{part}.{last_layer(pair, part, layer)}.{kind}"
+    parse_address(site).check_in(pair.model.config)
     num_rows = len(pair.source_ids) if part == "encoder" else len(pair.target_ids)
     num_keys = len(pair.source_ids) if kind == "cross" else num_rows
     config = pair.model.config

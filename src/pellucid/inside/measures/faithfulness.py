@@ -190,8 +190,8 @@ def _areas(
                 # The same source is scored once, however many orders lead to it.
                 places[int(is_kept), index, column] = sources.setdefault(source, len(sources))
     with torch.inference_mode():
-        before = pair.log_probabilities().exp().double().numpy()
-        after = log_probabilities_of(pair, list(sources)).exp().double().numpy()
+        before = pair.log_probabilities().exp().double().numpy(force=True)
+        after = log_probabilities_of(pair, list(sources)).exp().double().numpy(force=True)
     areas: np.ndarray = before - after[places].mean(axis=2)
     return areas
 

@@ -71,12 +71,12 @@ def gradient_weights(pair: PairData) -> Iterator[dict[str, np.ndarray]]:
     # The caller may be in inference mode, whose tensors have no gradients.
     with torch.inference_mode(False), torch.enable_grad():
         logits_TV = pair.logits(probe=leaves)
-        chosen_T = logits_TV[torch.arange(len(pair.target_ids)), list(pair.target_ids)]
+        chosen_T = logits_TV[range(len(pair.target_ids)), list(pair.target_ids)]
     # Each row of a pass holds the gradients of all weights, so rows are limited by memory.
     numbers_each = sum(zeros.numel() for zeros in leaves.zeros.values())
     size = max(1, MOST_NUMBERS_AT_ONCE // numbers_each)
     with torch.inference_mode(False):
-        one_hot = torch.eye(len(chosen_T), dtype=chosen_T.dtype)
+        one_hot = torch.eye(len(chosen_T), dtype=chosen_T.dtype, device=pair.device)
     for first in range(0, len(one_hot), size):
         # One backward pass for several rows: each has its own gradient of every attention.
         with torch.inference_mode(False):
@@ -91,7 +91,7 @@ def gradient_weights(pair: PairData) -> Iterator[dict[str, np.ndarray]]:
                 for site, gradient in zip(leaves.zeros, gradients, strict=True)
             }
         for row in range(len(some)):
-            yield {site: by_row[row].numpy() for site, by_row in kept.items()}
+            yield {site: by_row[row].numpy(force=True) for site, by_row in kept.items()}
 
 
 def gradients(pair: PairData, *, kind: MapKind = "whole", layer: int | None = None) -> Map:

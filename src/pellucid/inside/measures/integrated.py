@@ -103,11 +103,11 @@ def integrated_gradients(
         }
         integrals = _integrate(pair, embeddings, baselines, steps)
         start_T, end_T = (
-            _log_probabilities(pair, _OnTheWay(baselines, torch.tensor([share])))[0].detach()
+            _log_probabilities(pair, _OnTheWay(baselines, pair.to_tensor([share])))[0].detach()
             for share in (0.0, 1.0)
         )
     matrix = np.concatenate([integrals["encoder"], integrals["decoder"]], axis=1)
-    differences = (end_T - start_T).double().numpy()
+    differences = (end_T - start_T).double().numpy(force=True)
     # Completeness holds exactly for the integral, so this is the error of the quadrature.
     error = float(np.abs(matrix.sum(axis=1) - differences).max())
     return make_map(
@@ -153,10 +153,10 @@ def _baseline(pair: PairData, part: str, embedding_LD: Tensor, baseline: Baselin
 def _log_probabilities(pair: PairData, probe: _OnTheWay) -> Tensor:
     """Score each target token at each place of the way: ``logs_BT``."""
     size = len(probe.shares_B)
-    source_BS = torch.tensor([pair.source_ids]).expand(size, -1)
-    read_BT = torch.tensor([pair.read_ids]).expand(size, -1)
+    source_BS = pair.to_tensor([pair.source_ids]).expand(size, -1)
+    read_BT = pair.to_tensor([pair.read_ids]).expand(size, -1)
     logs_BTV = pair.model(source_BS, read_BT, probe=probe).log_softmax(dim=-1)
-    targets_BT1 = torch.tensor(pair.target_ids)[None, :, None].expand(size, -1, -1)
+    targets_BT1 = pair.to_tensor(pair.target_ids)[None, :, None].expand(size, -1, -1)
     logs_BT: Tensor = logs_BTV.gather(2, targets_BT1)[:, :, 0]
     return logs_BT
 
@@ -169,8 +169,8 @@ def _integrate(
     points, weights = np.polynomial.legendre.leggauss(steps)
     dtype = embeddings["encoder"].dtype
     # From the interval [−1, 1] of the quadrature to [0, 1].
-    shares_B = torch.tensor((points + 1) / 2, dtype=dtype)
-    weights_B = torch.tensor(weights / 2, dtype=torch.float64)
+    shares_B = pair.to_tensor((points + 1) / 2, dtype)
+    weights_B = pair.to_tensor(weights / 2)
     num_rows = len(pair.target_ids)
     found = {
         part: np.zeros((num_rows, len(embedding_LD))) for part, embedding_LD in embeddings.items()
@@ -191,5 +191,5 @@ def _integrate(
             )
             for (part, way_LD), gradient_BLD in zip(ways.items(), gradients, strict=True):
                 parts_BL = (gradient_BLD * way_LD).sum(dim=-1).double()
-                found[part][row] += (weights_B[here] @ parts_BL).numpy()
+                found[part][row] += (weights_B[here] @ parts_BL).numpy(force=True)
     return found

@@ -143,7 +143,7 @@ def _states(pair: PairData, part: Part) -> list[Tensor]:
 def _read(pair: PairData, depth: int, logits_TV: Tensor, most: int) -> Depth:
     """Read log-probabilities and ranks of the target, and the likeliest tokens."""
     logs_TV = logits_TV.log_softmax(dim=-1)
-    logs_T1 = logs_TV.gather(1, torch.tensor(pair.target_ids)[:, None])
+    logs_T1 = logs_TV.gather(1, pair.to_tensor(pair.target_ids)[:, None])
     # The number of likelier tokens, so that ties rank first.
     ranks_T = (logs_TV > logs_T1).sum(dim=1)
     best = logs_TV.topk(min(most, logs_TV.shape[1]), dim=1)

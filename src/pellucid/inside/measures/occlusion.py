@@ -68,7 +68,7 @@ def occlusion(
         pair,
         "occlusion",
         "Li et al. 2016, section 3",
-        (before_T - after_XT).T.numpy(),
+        (before_T - after_XT).T.numpy(force=True),
         part="decoder",
         kind="whole",
         is_signed=True,
@@ -103,17 +103,18 @@ def log_probabilities_of(pair: PairData, sources: Sequence[Sequence[int]]) -> Te
             "unknown token in their place, or cut the edges to them."
         )
     num_rows = len(pair.target_ids)
-    target_T1 = torch.tensor(pair.target_ids)[:, None]
+    target_T1 = pair.to_tensor(pair.target_ids)[:, None]
     numbers_each = num_rows * pair.model.config.target_vocabulary_size
     # Logits are the largest result: sources times rows times the vocabulary.
     size = max(1, MOST_LOGITS_AT_ONCE // numbers_each)
     found = []
     for start in range(0, len(sources), size):
-        source_BS, mask_BS = make_source_batch(
+        batch = make_source_batch(
             [list(source) for source in sources[start : start + size]],
             pad_id=pair.tokenizer.config.pad_id,
         )
-        read_BT = torch.tensor([pair.read_ids]).expand(len(source_BS), -1)
+        source_BS, mask_BS = map(pair.to_tensor, batch)
+        read_BT = pair.to_tensor([pair.read_ids]).expand(len(source_BS), -1)
         logs_BTV = pair.model(source_BS, read_BT, mask_BS).log_softmax(dim=-1)
         found.append(logs_BTV.gather(2, target_T1.expand(len(source_BS), -1, -1))[:, :, 0])
     return torch.cat(found)

@@ -114,6 +114,13 @@ def measure(
             )
     if pair.model.config.is_recurrent:
         _check_recurrent(pair, asked, part, kind)
+    needs_self = kind == "self" or (kind == "whole" and not asked.is_for_recurrent)
+    if pair.model.config.decoder == "ssru" and part == "decoder" and needs_self:
+        raise InputError(
+            f"{name} of {part}.{kind} needs self-attention in the decoder, but recurrent units "
+            "read its earlier words (model.decoder = 'ssru'). Name decoder.*.cross or encoder, "
+            "or use occlusion or integrated-gradients."
+        )
     if place.head is not None:
         check_number("head", place.head, pair.model.config.num_heads)
     return asked.make(pair, **{what: given[what] for what in asked.takes})
@@ -159,7 +166,7 @@ def weights(
         pair,
         "weights",
         "Vaswani et al. 2017, equation 1",
-        (weights_HLM.mean(dim=0) if head is None else weights_HLM[head]).numpy(),
+        (weights_HLM.mean(dim=0) if head is None else weights_HLM[head]).numpy(force=True),
         part=part,
         kind=kind,
         layer=layer,

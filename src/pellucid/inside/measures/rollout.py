@@ -80,7 +80,7 @@ def rollout(pair: PairData, *, part: Part, layer: int | None = None) -> Map:
     share = 0.5 if pair.model.config.residual else 1.0
 
     def weighed(site: str) -> np.ndarray:
-        mean: np.ndarray = share * seen[f"{site}.weights"].double().mean(dim=0).numpy()
+        mean: np.ndarray = share * seen[f"{site}.weights"].double().mean(dim=0).numpy(force=True)
         return mean
 
     def mixed(site: str) -> np.ndarray:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
-from pellucid.config.head_address import Part
+from pellucid.config.head_address import Part, sites_of
 from pellucid.inside.measures.maps import Map, MapKind, last_layer, make_map, shares_of_rows
 from pellucid.inside.measures.rollout import roll_encoder
 from pellucid.inside.pair import PairData
@@ -47,7 +47,7 @@ class _Zero:
         if (site, stage) != (self._site, "value"):
             return None
         silenced_BHME = tensor.clone()
-        silenced_BHME[torch.arange(len(tensor)), :, self._silent_B] = 0.0
+        silenced_BHME[torch.arange(len(tensor), device=tensor.device), :, self._silent_B] = 0.0
         return silenced_BHME
 
 
@@ -70,10 +70,13 @@ def value_zeroing(pair: PairData, *, part: Part, kind: MapKind, layer: int | Non
     depth = range(layer + 1) if kind == "whole" else [layer]
     # The vectors that really enter each layer, so that only its own values are silenced.
     seen = pair.see(("input",))
-    memory_1SD = pair.model.encode(torch.tensor([pair.source_ids]))
+    memory_1SD = pair.model.encode(pair.to_tensor([pair.source_ids]))
+    sites = sites_of(pair.model.config)
     maps = []
     for index in depth:
-        x_1LD = seen[f"{part}.{index}.self.input"][None]
+        # A layer begins with self-attention, or with the unit in its place.
+        first = next(one for one in sites if one.startswith(f"{part}.{index}."))
+        x_1LD = seen[f"{first}.input"][None]
         site = f"{part}.{index}.{'self' if kind == 'whole' else kind}"
         maps.append(_shares(pair, site, x_1LD, memory_1SD))
     return make_map(
@@ -97,7 +100,7 @@ def _shares(pair: PairData, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.
     memory_1SD = memory_1SD.double()
     length = x_1LD.shape[1]
     has_mask = part == "decoder" and pair.model.config.look_ahead_mask
-    self_mask = causal_mask(length) if has_mask else None
+    self_mask = causal_mask(length, device=pair.device) if has_mask else None
 
     def run(probe: _Zero | None, size: int) -> Tensor:
         inputs = [x_1LD.expand(size, -1, -1)]
@@ -117,10 +120,10 @@ def _shares(pair: PairData, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.
     size = max(1, MOST_NUMBERS_AT_ONCE // numbers_each)
     columns = []
     for first in range(0, num_keys, size):
-        silent_B = torch.arange(first, min(first + size, num_keys))
+        silent_B = torch.arange(first, min(first + size, num_keys), device=pair.device)
         after_BLD = run(_Zero(site, silent_B), len(silent_B))
         columns.append(1 - torch.cosine_similarity(after_BLD, before_1LD, dim=-1))
-    changes = torch.cat(columns).T.numpy()
+    changes = torch.cat(columns).T.numpy(force=True)
     # Divided by its sum, a row of rounding errors would look like a finding.
     changes[changes < ROUNDING] = 0.0
     return shares_of_rows(changes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.arguments import refuse
-from pellucid.config.head_address import ATTENTION_KINDS
+from pellucid.config.head_address import ATTENTION_KINDS, parse_address
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import HEAD_STAGES, STAGES
 
@@ -94,11 +94,12 @@ class TraceData:
         held = f"{len(self.arrays)} array{'' if len(self.arrays) == 1 else 's'}, {size}"
         return f"<{type(self).__name__} of {self.model.get('name')}: {source} → {target}; {held}>"
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str | tuple[str | int, ...]) -> np.ndarray:
         """Get an array, or one head of it.
 
         Args:
-            name: the address of a head, ``decoder.1.cross.0``, for its weights (queries, keys);
+            name: the address of a head, ``decoder.1.cross.0``, for its weights (queries, keys), in
+                one piece or level by level (``trace["decoder", 1, "cross", 0]``);
                 with a stage, ``decoder.1.cross.0.scores``, for its part of another array; without
                 the head, ``decoder.1.cross``, for the weights of all heads (heads, queries, keys);
                 or the name of any array, as in a file: ``decoder.1.feed_forward.output``.
@@ -121,18 +122,19 @@ class TraceData:
             )
         return array
 
-    def weights(self, part: str, layer: int, kind: str) -> np.ndarray:
-        """Get the weights of all heads of one attention: (heads, queries, keys).
+    def weights(self, *address: str | int) -> np.ndarray:
+        """Get the weights of one head, (queries, keys), or of all heads of one attention.
 
         Args:
-            part: ``encoder`` or ``decoder``.
-            layer: its number, from 0.
-            kind: ``self`` or ``cross``.
+            address: of the head, in one piece (``"decoder.1.cross.0"``) or level by level
+                (``"decoder", 1, "cross", 0``); without the last level, of all heads.
 
         Raises:
-            InputError: the trace does not hold them, or only some heads.
+            InputError: it is no address, or the trace does not hold the weights, or only some
+                heads.
         """
-        return self[f"{part}.{layer}.{kind}"]
+        # Not `self[…]` at once, which takes the other arrays too.
+        return self[str(parse_address(_join(address)))]
 
     def __contains__(self, name: object) -> bool:
         """Tell whether ``trace[name]`` gives something."""
@@ -146,12 +148,14 @@ class TraceData:
         """Yield the names of the arrays."""
         return iter(self.arrays)
 
-    def find(self, name: str) -> tuple[str, int | None]:
+    def find(self, name: str | tuple[str | int, ...]) -> tuple[str, int | None]:
         """Return the name of the array that a name or an address means, and the head, if one.
 
         Raises:
             InputError: the trace does not hold it.
         """
+        if isinstance(name, tuple):
+            name = _join(name)
         if not isinstance(name, str):
             refuse("name", "a text such as 'decoder.1.cross.0'", name)
         if name in self.arrays:
@@ -221,6 +225,11 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def _join(levels: Iterable[str | int]) -> str:
+    """Write an address of its levels: ``"decoder", 1, "cross"`` as ``decoder.1.cross``."""
+    return ".".join(map(str, levels))
 
 
 def row_labels(read: Sequence[str], predicted: Sequence[str] | None) -> tuple[str, ...]:

@@ -217,7 +217,7 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
     start = 0
     for tensor_name, tensor in sorted(bundle.exact_model.state_dict().items()):
         # Little-endian whatever the machine, as browsers read it.
-        array = np.ascontiguousarray(tensor.detach().float().cpu().numpy(), dtype="<f4")
+        array = np.ascontiguousarray(tensor.detach().float().cpu().numpy(force=True), dtype="<f4")
         tensors[tensor_name] = {"shape": list(array.shape), "start": start}
         parts.append(array.tobytes())
         start += array.size

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from torch import Tensor
 
+from pellucid.config import ModelConfig
 from pellucid.config.head_address import Part
 from pellucid.inside.ask import check_number
 from pellucid.inside.record.trace_data import TraceData
@@ -71,6 +72,50 @@ def follow_unit(
     if layer == model.config.num_decoder_layers - 1:
         yield _reading_out(trace, model, row, shown)
         yield choosing(trace, row)
+
+
+def follow_simple_unit(
+    trace: TraceData, model: ModelConfig, row: int, *, layer: int = 0, shown: int | None = SHOWN
+) -> Iterator[NumberTable]:
+    """Follow a row through the unit that a decoder has in the place of self-attention.
+
+    Args:
+        trace: a trace with everything.
+        model: sizes and switches.
+        row: the position of the target, from 0.
+        layer: of the decoder, from 0.
+        shown: how many numbers of each vector to show; None for all.
+
+    Raises:
+        InputError: the row or layer does not exist.
+    """
+    advice = "Name one of its positions."
+    check_number("row", row, len(trace.target_tokens), "this sentence", advice=advice)
+    check_number("layer", layer, model.num_decoder_layers, "this model's decoder")
+    site = f"decoder.{layer}.recurrent"
+    stages = ("input", "norm", "candidate", "forget", "state", "output", "residual")
+    at = {stage: trace[f"{site}.{stage}"] for stage in stages if f"{site}.{stage}" in trace.arrays}
+    found = [("enters", at["input"][row])]
+    if model.norm == "pre":
+        found.append(("after the norm, x", at["norm"][row]))
+    found.append(("candidate, W x", at["candidate"][row]))
+    found.append(("forget gate, f", at["forget"][row]))
+    yield numbers_table("Input and gate", "f = σ(W_f x + b)", found, shown)
+    forget_D = at["forget"][row]
+    before_D = at["state"][row - 1] if row else np.zeros_like(forget_D)
+    found = [
+        ("state before, c", before_D),
+        ("f · c, what is kept", forget_D * before_D),
+        ("(1 - f) · W x, what is added", (1 - forget_D) * at["candidate"][row]),
+        ("sum: state after, c'", at["state"][row]),
+    ]
+    yield numbers_table(f"The state of {site}", "c' = f ⊙ c + (1 - f) ⊙ W x", found, shown)
+    found = [("output, max(0, c')", at["output"][row])]
+    found.append(("plus what entered" if model.residual else "no residual", at["residual"][row]))
+    if model.norm == "post":
+        found.append(("after the norm", at["norm"][row]))
+    yield numbers_table("Out of the unit", "o = max(0, c')", found, shown)
+    yield choosing(trace, row)
 
 
 def _way_in(
@@ -240,5 +285,5 @@ def _reading_out(
 
 
 def _numbers(weight: Tensor) -> np.ndarray:
-    numbers: np.ndarray = weight.detach().double().numpy()
+    numbers: np.ndarray = weight.detach().double().numpy(force=True)
     return numbers

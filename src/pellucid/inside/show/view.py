@@ -13,6 +13,7 @@ from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES
 from pellucid.inside.heads.head_habits import Habit, find_habit
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.colors import scale_end
+from pellucid.terminal.text import percent
 
 SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>"})
 
@@ -205,9 +206,11 @@ class HeadView:
         mass_L = self.cells[:, special].sum(axis=1)
         names = ", ".join(dict.fromkeys(self.columns[index] for index in special))
         resting = f" It rests on {self.rests_on}: {WHY_IT_RESTS}." if self.rests_on else ""
+        shares = mass_L.min(), mass_L.max(), mass_L.mean()
+        least, most, mean = (percent(float(share), most=2) for share in shares)
         return (
-            f"On {names}: {mass_L.min():.0%} to {mass_L.max():.0%} of a row's weight, "
-            f"{mass_L.mean():.0%} on average over the rows.{resting}"
+            f"On {names}: {least} to {most} of a row's weight, {mean} on average over the rows."
+            f"{resting}"
         )
 
     @property
@@ -280,6 +283,8 @@ def describe_model_of(trace: TraceData) -> str:
     name = str(trace.model.get("name") or "")
     model_hash = str(trace.model.get("model_hash") or "unknown")[:8]
     replayed = trace.decoding.get("replay_precision", "float32")
+    if "replay_device" in trace.decoding:
+        replayed += f" on {trace.decoding['replay_device']}"
     label = f"{name} {model_hash}".strip()
     return f"Model {label}. {describe_decoding(trace.decoding)}; replayed in {replayed}."
 

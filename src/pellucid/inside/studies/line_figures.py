@@ -65,7 +65,10 @@ def weights_and_lens(
     first = np.zeros(len(states), int)
     tokens = 0
     for batch in batches_of(
-        [line.ids for line in lines], pad_id=ids.pad_id, start_id=ids.target_start_id
+        [line.ids for line in lines],
+        pad_id=ids.pad_id,
+        start_id=ids.target_start_id,
+        device=model.output_weight.device,
     ):
         ours = None if spots is None else [spots[index] for index in batch.indices]
         watch = _Watch(batch, {f"{one.part}.{one.layer}.{one.kind}" for one in heads}, states, ours)
@@ -77,7 +80,9 @@ def weights_and_lens(
         )
         if not result_BTD[batch.target_mask_BT].isfinite().all():
             raise InputError(OVERFLOW)
-        found_BHX = np.stack([watch.of_head(head, model).numpy() for head in heads], axis=1)
+        found_BHX = np.stack(
+            [watch.of_head(head, model).numpy(force=True) for head in heads], axis=1
+        )
         # Lines without a figure, such as one of a single token, do not count for it.
         sums += np.nansum(found_BHX, axis=0)
         counts += (~np.isnan(found_BHX)).sum(axis=0)

@@ -21,6 +21,7 @@ from pellucid.inside.studies.head_study import ERRORS, StudyTable, choose_heads,
 from pellucid.inside.studies.line_figures import PRONOUN_FIGURES, Spots, weights_and_lens
 from pellucid.inside.studies.study_lines import Searcher, StudyLine, prepare_study_lines
 from pellucid.inside.studies.study_page import MEANINGS as STUDIED
+from pellucid.machine.devices import device_in_use
 from pellucid.shapes import Brief
 from pellucid.text.link_choices import CONVENTIONS
 
@@ -159,7 +160,7 @@ def follow_heads(
     """
     models = find_models(Path(run))
     # The last model writes the targets and cuts the lines, for all.
-    last = load_bundle(models[-1][1])
+    last = load_bundle(models[-1][1], device_in_use())
     chosen = choose_heads(last, heads)
     decoder = make_decoder([last.model], last.tokenizer)
     lines, left_out = prepare_study_lines(last, Searcher(last), decoder, sources, targets, golds)
@@ -176,7 +177,7 @@ def follow_heads(
     for done, (_, path) in enumerate(models):
         if on_step is not None:
             on_step(done, len(models))
-        bundle = load_bundle(path)
+        bundle = load_bundle(path, device_in_use())
         _check_same(bundle, last, lines, (path, models[-1][1]))
         found = weights_and_lens(bundle, chosen, lines, spots=spots)
         sums = np.array(found["sums"])

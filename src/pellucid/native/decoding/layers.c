@@ -12,7 +12,7 @@ int allocate_scratch(scratch *s, const model *m, long rows, long longest_source,
     s->rows = rows;
     s->model_stride = round_up(m->d_model);
     /* It also takes outputs of sub-layers, which may be wider than the projections. */
-    s->wide_stride = max_long(round_up(2 * keys + values), s->model_stride);
+    s->wide_stride = max_long(round_up(2 * keys + values), 2 * s->model_stride);
     s->context_stride = round_up(values);
     s->inner_stride = round_up(m->d_ff);
     s->bytes_stride = max_long(max_long(s->model_stride, s->inner_stride), s->context_stride);

@@ -34,8 +34,8 @@ typedef struct {
 
 typedef struct {
     norm norms[3];       /* of self-attention, cross-attention and feed-forward */
-    linear project_in;   /* query, key and value */
-    linear self_out;
+    linear project_in;   /* query, key and value; of a unit the candidate */
+    linear self_out;     /* of a unit the forget gate */
     linear cross_query;
     linear cross_key_value; /* keys and values of the source, for this layer */
     linear cross_out;
@@ -53,12 +53,19 @@ typedef struct {
 typedef struct {
     int64_t d_model, d_ff, num_heads, d_key, d_value, num_encoder_layers, num_decoder_layers;
     int64_t norm_place, activation, has_residual, has_projections;
+    int64_t has_units; /* in the decoder, in the place of self-attention */
     double epsilon, embedding_factor, query_factor; /* 1 if weights hold the last */
     const layer *encoder, *decoder;
     norm encoder_norm, decoder_norm;
     linear output;
     embedding source, target;
 } model;
+
+/* The numbers that a decoder layer keeps of a hypothesis for each position: keys and values, or the
+ * state of a unit, a whole panel. */
+INLINE long kept_numbers(const model *m) {
+    return m->has_units ? round_up(m->d_model) : m->num_heads * (m->d_key + m->d_value);
+}
 
 typedef struct team team;
 
@@ -108,6 +115,7 @@ void normalize(const model *m, const norm *n, const float *x, float *y, long row
 void add_and_normalize(const model *m, const norm *n, float *x, const float *y, long y_stride,
                        long rows);
 void activate(const model *m, float *x, long stride, long rows);
+void advance_unit(const model *m, const float *past, float *now, float *y);
 void embed(const model *m, const embedding *e, int32_t token, long position, float *x);
 
 /* attention.c: a softmax over `count` scores, in place and not divided by their sum, which is

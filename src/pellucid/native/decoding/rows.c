@@ -62,6 +62,21 @@ void activate(const model *m, float *x, long stride, long rows) {
         }
 }
 
+/* One step of a recurrent unit. y has the candidate and the sum of the forget gate, and gets the
+ * output; `now` gets the state that follows from `past`, which is NULL at the start. */
+void advance_unit(const model *m, const float *past, float *now, float *y) {
+    const long width = round_up(m->d_model);
+    const vf one = vf_all(1.0f);
+    for (long i = 0; i < width; i += LANES) {
+        const vf below = vf_exp(vf_sub(vf_zero(), vf_load(y + width + i)));
+        const vf forget = vf_div(one, vf_add(one, below));
+        vf state = vf_mul(vf_sub(one, forget), vf_load(y + i));
+        if (past) state = vf_fma(forget, vf_load(past + i), state);
+        vf_store(now + i, state);
+        vf_store(y + i, vf_max(vf_zero(), state));
+    }
+}
+
 void embed(const model *m, const embedding *e, int32_t token, long position, float *x) {
     const long width = m->d_model;
     CHECK(0 <= token && token < e->size);

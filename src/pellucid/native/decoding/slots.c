@@ -65,7 +65,7 @@ static void *resize(void *table, size_t size, long rows, long before, long after
 /* Have room for one more position. */
 int make_room(slot *s, const job *j) {
     const model *m = j->model;
-    const size_t position = (size_t)(j->width * m->num_heads * (m->d_key + m->d_value));
+    const size_t position = (size_t)(j->width * kept_numbers(m));
     if (s->length < s->room) return DONE;
     const long room = s->room ? 2 * s->room : FIRST_ROOM;
     for (long i = 0; i < m->num_decoder_layers; i++) {

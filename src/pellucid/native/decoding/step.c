@@ -24,6 +24,30 @@ static void attend_to_targets(scratch *s, const job *j, const layer *l, long ind
     finish_attention(s, &l->self_out, &l->norms[0], num_rows);
 }
 
+static void advance_units(scratch *s, const job *j, const layer *l, long index, const row *rows,
+                          long num_rows) {
+    const model *m = s->model;
+    const long size = kept_numbers(m);
+    const float *x = before(s, &l->norms[0], num_rows);
+    input in = make_input(s, &l->project_in, x, s->model_stride, num_rows);
+    multiply_together(s->team, &l->project_in, &in, 0, num_panels(&l->project_in), s->wide,
+                      s->wide_stride, 0);
+    multiply_together(s->team, &l->self_out, &in, 0, num_panels(&l->self_out), s->wide + size,
+                      s->wide_stride, 0);
+    for (long i = 0; i < num_rows; i++) {
+        slot *own = rows[i].slot;
+        float *cache = own->caches[index];
+        uint16_t *ancestors = own->ancestors[0] + rows[i].place * own->room;
+        const long last = own->length - 1;
+        const float *past = NULL;
+        if (last >= 0) past = cache + (last * j->width + ancestors[last]) * size;
+        float *now = cache + (own->length * j->width + rows[i].place) * size;
+        ancestors[own->length] = (uint16_t)rows[i].place;
+        advance_unit(m, past, now, s->wide + i * s->wide_stride);
+    }
+    add_and_normalize(m, &l->norms[0], s->x, s->wide, s->wide_stride, num_rows);
+}
+
 /* The weights of a row at its source, which attend_to_source left as exponentials and their sum. */
 static void keep_weights(const model *m, const row *r, long index, const float *scores) {
     const long length = r->slot->source_length, stride = score_stride(length);
@@ -167,7 +191,10 @@ const float *decode_rows(scratch *s, const job *j, const row *rows, long num_row
     }
     for (long index = 0; index < m->num_decoder_layers; index++) {
         const layer *l = &m->decoder[index];
-        attend_to_targets(s, j, l, index, rows, num_rows);
+        if (m->has_units)
+            advance_units(s, j, l, index, rows, num_rows);
+        else
+            attend_to_targets(s, j, l, index, rows, num_rows);
         attend_to_sources(s, l, index, rows, num_rows);
         apply_feed_forward(s, l, num_rows);
     }

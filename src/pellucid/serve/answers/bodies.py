@@ -39,6 +39,17 @@ class HypothesisBody(AnswerBody):
     alignment: list[tuple[int, int]] | None = Field(
         None, description="Links (source word, target word), from 0."
     )
+    middle: list[str] | None = Field(
+        None, description="Of a chain of models, the texts between them."
+    )
+
+
+class StepBody(AnswerBody):
+    """What one model of a chain made of a text."""
+
+    model: str
+    translation: str
+    notes: dict[str, Any]
 
 
 class TranslationAnswer(AnswerBody):
@@ -50,6 +61,9 @@ class TranslationAnswer(AnswerBody):
     hypotheses: list[HypothesisBody]
     source_words: list[str] | None = None
     notes: dict[str, Any] | None = Field(None, description="Anything unusual about the text.")
+    through: list[StepBody] | None = Field(
+        None, description="Of a chain of models, what each made of the text."
+    )
 
 
 class TranslateAnswer(AnswerBody):

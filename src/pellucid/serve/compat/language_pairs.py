@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pellucid.languages.codes import NAMES, load_identifier, read_tag
+from pellucid.languages.codes import (
+    NAMES,
+    are_same_language,
+    load_identifier,
+    pick_codes,
+    read_tag,
+)
 from pellucid.machine.turns import give_way
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import Models, ServedModel
@@ -71,8 +77,24 @@ class Languages:
                     direction = LanguagePair(model, target if model.is_for_several else None)
                     # The first model that was named on the command line is the one for a pair.
                     self._directions.setdefault(pair, direction)
+        self._join(models)
         self.codes = tuple(dict.fromkeys(code for pair in self._directions for code in pair))
         self.sources = tuple(dict.fromkeys(source for source, _ in self._directions))
+
+    def _join(self, models: Models) -> None:
+        """Add the pairs that no model has, but several one after the other."""
+        known = list(self._directions)
+        targets = {
+            target: pair.to or pair.model.target for (_, target), pair in self._directions.items()
+        }
+        for source in dict.fromkeys(source for source, _ in known):
+            for shown, target in targets.items():
+                if are_same_language(source, shown) or (source, shown) in self._directions:
+                    continue
+                if (found := models.find_chain(source, target)) is not None:
+                    own = pick_codes(target, found.targets)
+                    to = own[0] if found.is_for_several and own else None
+                    self._directions[source, shown] = LanguagePair(found, to)
 
     @property
     def default(self) -> tuple[str, str]:

@@ -11,7 +11,8 @@ and looks at what lasts only when nothing is computed, or once a minute.
 
 Python holds its lock while it loads the libraries of an extension. PyTorch's are so large that
 nothing is answered meanwhile, for a quarter of a second or, if they come from a slow disk, for
-seconds. They need not wait for Python: the system can load them first, without its lock.
+seconds. They need not wait for Python: the system can load them first, without its lock. Importing
+the rest takes a second or two, in which others compute.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import gc
 import importlib.util
 import os
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -29,6 +31,8 @@ from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+
+from pellucid.machine.turns import has_turns
 
 # Requests that begin, and that end, in one pass: one to three milliseconds.
 A_PASS = 4
@@ -141,28 +145,71 @@ class GarbageCollector:
 LIBRARY = "lib/libtorch_python.so"
 
 
-def watch_for_pytorch() -> None:
-    """From now on, let whoever imports PyTorch first load its libraries in this way."""
-    if "torch" not in sys.modules and sys.platform.startswith("linux"):
-        sys.meta_path.insert(0, _Watch())
+# What looking inside imports; the rest comes with it.
+_MODULES = ("torch", "pellucid.translate.looking_inside", "pellucid.inside.replay")
+
+
+class NeedsPyTorchError(BaseException):
+    """A computation that has the turn needs PyTorch, which must be loaded without the turn."""
 
 
 class _Watch:
     """Notices that PyTorch is about to be imported."""
 
+    def __init__(self) -> None:
+        self._is_loading = False
+        self._lock = threading.Lock()
+
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Leave finding the module to others."""
-        if name == "torch" and self in sys.meta_path:
+        """Leave finding the module to others.
+
+        Raises:
+            NeedsPyTorchError: it would be imported while others wait for the turn.
+        """
+        # Whoever imports our modules meanwhile would wait for PyTorch in the middle of them.
+        needs_it = name == "torch" or (self._is_loading and name.startswith("pellucid."))
+        if needs_it and has_turns():
+            raise NeedsPyTorchError
+        if needs_it and not self._is_loading:
             # Once is enough, and finding the module below must not come back here.
             sys.meta_path.remove(self)
             _load_libraries()
         return None
 
+    def load(self) -> None:
+        """Import PyTorch; a second caller waits until the first is done."""
+        with self._lock:
+            if self not in sys.meta_path:
+                return
+            self._is_loading = True
+            try:
+                _load_libraries()
+                # What is missing shows when it is asked for again.
+                with suppress(ImportError):
+                    for name in _MODULES:
+                        importlib.import_module(name)
+            finally:
+                sys.meta_path.remove(self)
+
+
+def watch_for_pytorch() -> None:
+    """From now on, let whoever imports PyTorch first load it in this way."""
+    if "torch" not in sys.modules:
+        sys.meta_path.insert(0, _Watch())
+
+
+def load_pytorch() -> None:
+    """Import PyTorch where `NeedsPyTorchError` said that it is needed."""
+    for watch in [one for one in sys.meta_path if isinstance(one, _Watch)]:
+        watch.load()
+
 
 def _load_libraries() -> None:
     """Load the libraries that are found; the import later says what is wrong with the others."""
+    if not sys.platform.startswith("linux"):
+        return
     with suppress(OSError, AttributeError, ImportError):
         found = importlib.util.find_spec("torch")
         if found is None or found.origin is None:

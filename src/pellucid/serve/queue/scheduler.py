@@ -25,7 +25,12 @@ from typing import Any
 from pellucid.machine.turns import StoppedError, give_way, taking_turns
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.queue.jobs import LEAST_COST, Account, Job, Run, Task
-from pellucid.serve.queue.pauses import GarbageCollector, call_in_passes
+from pellucid.serve.queue.pauses import (
+    GarbageCollector,
+    NeedsPyTorchError,
+    call_in_passes,
+    load_pytorch,
+)
 from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.settings import Limits
 
@@ -66,6 +71,7 @@ class Scheduler:
         self._jobs: deque[Job] = deque()
         self._computing: Run | None = None
         self._paused: list[Run] = []
+        self._num_apart = 0  # runs that load something without a turn
         self._waiting_cost: Counter[bool] = Counter()  # of costly work, and of the other
         self._rate = 0.0
         self._is_ending = self._is_over = False
@@ -302,7 +308,8 @@ class Scheduler:
                         self._paused.remove(chosen)
                         self._computing = chosen
                         self._changed.notify_all()
-                    if self._is_ending and not (self._computing or self._jobs or self._paused):
+                    begun = self._computing or self._paused or self._num_apart
+                    if self._is_ending and not (begun or self._jobs):
                         self._changed.notify_all()
                         return None
                     self._changed.wait()
@@ -367,8 +374,12 @@ class Scheduler:
         run.began = time.perf_counter()
         results: Sequence[Any] = ()
         try:
-            with taking_turns(partial(self._give_way, run)):
-                results = _run(run.batch[0][0].task, [job.items[place] for job, place in run.batch])
+            try:
+                results = self._run(run)
+            except NeedsPyTorchError:
+                self._go_apart(run, load_pytorch)
+                # Again from its beginning, where modules are imported.
+                results = self._run(run)
         except StoppedError:
             self._metrics.stopped.inc()
         self._end_turn(run)
@@ -392,6 +403,10 @@ class Scheduler:
             _call_in(loop, partial(call_in_passes, [job.finish for job in jobs]))
         self._show_waiting()
 
+    def _run(self, run: Run) -> Sequence[Any]:
+        with taking_turns(partial(self._give_way, run)):
+            return _run(run.batch[0][0].task, [job.items[place] for job, place in run.batch])
+
     def _end_turn(self, run: Run) -> None:
         seconds = run.end_turn() * (-1 if self._takes_oldest else 1)
         # Bounded by a turn: after an hour in which only one kind of work came, the other must not
@@ -414,12 +429,37 @@ class Scheduler:
             if not self._num_idle:
                 self._add_thread()
             self._end_turn(run)
-            self._paused.append(run)
             self._computing = None
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._computing is run)
-            run.began = time.perf_counter()
+            self._wait_for_turn(run)
         self._give_way(run)  # It may have ended meanwhile.
+
+    def _go_apart(self, run: Run, function: Callable[[], None]) -> None:
+        """Call a function while others compute, in the thread of the computation.
+
+        Raises:
+            StoppedError: its clients have left meanwhile, or its time is up.
+        """
+        with self._changed:
+            if not self._num_idle:
+                self._add_thread()
+            self._end_turn(run)
+            self._computing = None
+            self._num_apart += 1
+            self._changed.notify_all()
+        try:
+            function()
+        finally:
+            with self._changed:
+                self._num_apart -= 1
+                self._wait_for_turn(run)
+        self._give_way(run)
+
+    def _wait_for_turn(self, run: Run) -> None:
+        """Wait until a run may continue; `_changed` is held."""
+        self._paused.append(run)
+        self._changed.notify_all()
+        self._changed.wait_for(lambda: self._computing is run)
+        run.began = time.perf_counter()
 
 
 def _run(task: Task | None, items: Sequence[Any]) -> Sequence[Any]:

@@ -74,10 +74,11 @@ class _Texts:
         """Translate texts, with every option of pellucid translate.
 
         Texts of all clients are computed together. A text that cannot be translated has an error;
-        the others are translated.
+        the others are translated. Where no model has both languages, the shortest chain of models
+        answers, and "through" says what each model wrote.
         """
         parts = self._parts
-        model = parts.choose(body)
+        model = parts.choose(body, may_chain=True)
         if body.stream:
             return await stream_translation(parts, body, model)
         make = partial(translate_task, body, model)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import count, repeat
@@ -142,7 +143,8 @@ class _QuotedRows:
             cells = next(self._rows, None)
         except csv.Error as error:
             fault = str(error)
-        if cells is not None and self._looks_like_rows(len(cells)):
+        width = len(cells or ())
+        if cells and self._looks_like_rows(width) and _ends_like_rows(cells, self._separator):
             fault = f"a quoted cell spans {len(self.lines)} lines that look like rows"
         if not fault:
             return cells
@@ -174,6 +176,18 @@ class _QuotedRows:
             return False
         num_rows = sum(_is_row(line, self._separator, width) for line in inner)
         return num_rows >= SHARE_SWALLOWED * len(inner)
+
+
+def _ends_like_rows(cells: Sequence[str], separator: str) -> bool:
+    """Tell whether the first and the last line of a quoted cell are whole rows but for its marks.
+
+    Lines of a cell that was meant to have several stand next to the other cells of their row, so
+    that the first or the last one has too many.
+    """
+    between = re.compile(rf"{re.escape(separator)}(?! )")
+    place, cell = next((place, cell) for place, cell in enumerate(cells) if "\n" in cell)
+    first, *_, last = (len(between.split(line)) for line in cell.split("\n"))
+    return first + place == last + len(cells) - place - 1 == len(cells)
 
 
 def _is_row(line: str, separator: str, width: int) -> bool:

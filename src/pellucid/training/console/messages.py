@@ -134,7 +134,7 @@ def describe_interval(
         f"step {state.step:6d}  epoch {epoch:3d}  loss {loss:6.3f}  perplexity "
         f"{math.exp(min(loss, 50)):8.1f}  {interval.tokens_per_second:6,.0f} tokens/s"
         f"  rate {rate:.5f}  {state.seconds / 60:5.1f} min"
-        + (f"  {waited:.0%} not computing" if waited else "")
+        + (f"  {percent(waited)} not computing" if waited else "")
         + ("; more training.accumulate helps" if waited >= LONG_WAIT else "")
     )
 
@@ -295,7 +295,7 @@ def describe_shares(outside: Outside | None) -> str:
     """Describe the shares of both sides for the screen; empty if they are not known."""
     if outside is None:
         return ""
-    return f"unknown or byte tokens {outside.source:.1%} and {outside.target:.1%}"
+    return f"unknown or byte tokens {percent(outside.source)} and {percent(outside.target)}"
 
 
 def _advice(recipe: Recipe, tokenizer: Tokenizer) -> str:

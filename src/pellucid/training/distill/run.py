@@ -19,6 +19,7 @@ from pellucid.evaluation.corpus_scores import evaluate_corpus
 from pellucid.evaluation.form import Form
 from pellucid.evaluation.statistics import Scoring
 from pellucid.files import new_folder, write_text
+from pellucid.machine.devices import CPU, device_in_use
 from pellucid.machine.hardware import leave_lasting_objects
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.held_out import SET_ASIDE
@@ -259,7 +260,10 @@ def _compare(
     say(f"Teacher and student translate the {split} text, {count_of(len(pairs), 'sentence')}.")
     sources = [pair.source for pair in pairs]
     references = [pair.target for pair in pairs]
-    models = {"teacher": teacher, "student": load(student_folder)}
+    if device_in_use() != CPU:
+        # The table counts processor time, of which another device needs little.
+        teacher = load(task.teacher[0], device=CPU, ensemble=task.teacher[1:])
+    models = {"teacher": teacher, "student": load(student_folder, device=CPU)}
     folders = {
         "teacher": [resolve_model(name) for name in task.teacher],
         "student": [resolve_model(student_folder)],

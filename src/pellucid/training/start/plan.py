@@ -10,7 +10,8 @@ import torch
 
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
-from pellucid.machine.hardware import choose_device, choose_precision, reachable_memory
+from pellucid.machine.devices import choose_device
+from pellucid.machine.hardware import choose_precision, reachable_memory
 from pellucid.training.fast.compiled import require_compiler
 from pellucid.training.fast.kernels.kernel_model import KernelChoice, choose_kernels
 from pellucid.training.run.checkpoint import TrainingState
@@ -106,6 +107,11 @@ def make_plan(
         ConfigurationError: the device or a compiler that was asked for does not exist, ranks
             cannot share the batches, or training does not fit into memory.
     """
+    if ranks is not None and ranks.place and ":" in training.device:
+        raise ConfigurationError(
+            f"Every rank takes a GPU of its own, but training.device names one: {training.device}. "
+            "Use 'cuda'."
+        )
     device = choose_device(training.device)
     asked = "float32" if model.is_recurrent else training.precision
     precision = choose_precision(asked, device)

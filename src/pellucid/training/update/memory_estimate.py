@@ -114,7 +114,11 @@ class MemoryNeeds:
         seen = 3 * longest * (4 // bytes_per_number) if is_plain or is_biased else 0
         numbers = 6 * model.d_model
         numbers += model.num_encoder_layers * _numbers_per_position(model, seen, attentions=1)
-        numbers += model.num_decoder_layers * _numbers_per_position(model, seen, attentions=2)
+        attentions = 1 if model.decoder == "ssru" else 2
+        decoder = _numbers_per_position(model, seen, attentions=attentions)
+        if model.decoder == "ssru":
+            decoder += 16 * model.d_model  # the unit's stages, those of a step, and what is around
+        numbers += model.num_decoder_layers * decoder
         if model.is_recurrent:
             numbers = _recurrent_numbers_per_position(model, longest)
         passes = positions * numbers

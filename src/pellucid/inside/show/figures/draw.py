@@ -37,6 +37,7 @@ from pellucid.inside.show.figures.style import (
     check_ending,
 )
 from pellucid.inside.show.view import SPECIAL_TOKENS, HeadView, describe_model_of, views_of
+from pellucid.terminal.text import percent
 
 FIVE_STAGES = ("scores", "scaled", "masked", "weights", "context")
 
@@ -293,7 +294,8 @@ def _name_of(view: HeadView) -> str:
     special = [i for i, token in enumerate(view.columns) if token in SPECIAL_TOKENS]
     if view.stage != "weights" or not special:
         return name
-    return f"{name}   special {view.cells[:, special].sum(axis=1).mean():.0%}"
+    mass = view.cells[:, special].sum(axis=1).mean()
+    return f"{name}   special {percent(mass, most=2)}"
 
 
 def _grid_caption(views: Sequence[Sequence[HeadView]], panel: MapPanel) -> list[str]:
@@ -329,10 +331,10 @@ def _difference_caption(
         compared = {pair[side] for pair in difference.columns}
         alone = [token for index, token in enumerate(view.columns) if index not in compared]
         if alone:
-            mass = difference.left_out[:, side].mean()
+            mass = percent(difference.left_out[:, side].mean(), most=2)
             found.append(
-                f"Left out, only in “{name}”: {' '.join(alone)}, with {mass:.0%} of its weight "
-                "on average over the rows."
+                f"Left out, only in “{name}”: {' '.join(alone)}, with {mass} of its weight on "
+                "average over the rows."
             )
         rows = difference.only_second if side else difference.only_first
         if rows:

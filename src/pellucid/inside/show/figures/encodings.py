@@ -88,7 +88,7 @@ def positions_of(bundle: Bundle, *, part: str, num_positions: int) -> np.ndarray
     with torch.inference_mode():
         positions_LD = stack.positions_of(0, num_positions, like=like)
     assert positions_LD is not None
-    return positions_LD.double().numpy()
+    return positions_LD.double().numpy(force=True)
 
 
 def products_by_offset(products_LL: np.ndarray) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Models one after the other, where none has the pair."""
