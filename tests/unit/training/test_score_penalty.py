@@ -170,6 +170,14 @@ def test_a_penalty_makes_scores_small_in_its_part_only() -> None:
     assert after["decoder.0.self"] > before["decoder.0.self"] / 2
 
 
+def test_a_decoder_of_recurrent_units_has_a_penalty_only_where_it_attends() -> None:
+    model, batch = make_model(decoder="ssru"), make_batch(3, 5, 7)
+    losses = AttentionLosses(model.config, TrainingConfig(**ALL))
+    assert losses.sites == {"encoder.0.self", "decoder.0.cross"}
+    run(model, batch, losses)
+    assert float(losses.add_to(torch.zeros(()), batch).detach()) > 0
+
+
 def test_no_penalty_and_no_self_attention_leave_the_passes_as_they_are() -> None:
     model = make_model()
     assert ScorePenalty.of(model.config, TrainingConfig()) is None

@@ -98,3 +98,11 @@ def test_a_score_penalty_has_no_effect_without_self_attention() -> None:
     assert settings_without_effect(recipe) == [
         f"training.{name} has no effect with model.architecture = 'recurrent'." for name in names
     ]
+
+
+def test_a_score_penalty_of_the_decoder_has_no_effect_without_its_self_attention() -> None:
+    recipe = make_recipe(training={"score_penalty_decoder": 0.2, "score_penalty_cross": 0.1})
+    recipe = recipe.model_copy(update={"model": ModelConfig(decoder="ssru")})
+    assert settings_without_effect(recipe) == [
+        "training.score_penalty_decoder has no effect with model.decoder = 'ssru'."
+    ]

@@ -338,7 +338,8 @@ def settings_without_effect(recipe: Recipe) -> list[str]:
         "subword_alpha": no_samples or (learned == "bpe" and model_type),
         "r_drop": no_dropout and "no dropout: both readings of a pair are the same",
         "score_penalty": recipe.model.is_recurrent and recurrent,
-        "score_penalty_decoder": recipe.model.is_recurrent and recurrent,
+        "score_penalty_decoder": (recipe.model.is_recurrent and recurrent)
+        or (recipe.model.decoder == "ssru" and "model.decoder = 'ssru'"),
         "score_penalty_cross": recipe.model.is_recurrent and recurrent,
         "score_penalty_margin": not training.score_penalty and "no training.score_penalty",
         "score_penalty_margin_decoder": not (

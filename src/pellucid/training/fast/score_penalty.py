@@ -46,9 +46,10 @@ class ScorePenalty:
         """Make the penalty that the settings name; None if they name none."""
         if model.architecture != "transformer":
             return None
+        decoder_selves = 0 if model.decoder == "ssru" else model.num_decoder_layers
         places = {
             "encoder": ("encoder.{}.self", model.num_encoder_layers),
-            "decoder": ("decoder.{}.self", model.num_decoder_layers),
+            "decoder": ("decoder.{}.self", decoder_selves),
             "cross": ("decoder.{}.cross", model.num_decoder_layers),
         }
         costs = {
