@@ -21,7 +21,7 @@ from pellucid.formats.exporting import export_bundle
 from pellucid.training.loop import train
 
 PACKAGE = Path(str(files("pellucid")))
-NUM_SENTENCES = 300_000
+NUM_SENTENCES = 240_000
 NUM_VALIDATION = 1_000
 
 
