@@ -97,7 +97,7 @@ def _train_and_test(
     for size in TESTS:
         sides = (text / "corpus" / f"test-{size}.{side}" for side in ("en", "fr"))
         sources, wanted = (side.read_text("utf-8").splitlines() for side in sides)
-        found = [one.text for one in translator.translate(sources, split=False)]
+        found = [one.text for one in translator.translate(sources, split="none")]
         right[size], bleu[size] = share_right(found, wanted), corpus_bleu_score(found, wanted)
     return {
         "right": right,

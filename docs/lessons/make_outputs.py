@@ -16,7 +16,7 @@ from typing import Any
 
 from pellucid import load
 from pellucid.cli.commands.lesson import output_of
-from pellucid.lessons.walks.live_cells import say_cut
+from pellucid.lessons.walks.live_cells import find_cells, say_cut
 from pellucid.lessons.walks.walk import NAMES, OUTPUTS, load_walk, read_outputs
 
 
@@ -29,6 +29,9 @@ def record(machine: str) -> dict[str, Any]:
     before = read_outputs()
     measured: dict[str, str] = {} if machine else before["measured"]
     translator = load("demo", precision="float32")
+    # The statements are read with the names of these cells.
+    cells = find_cells(translator)
+    write({**before, "cells": cells})
     walks = {}
     for name in NAMES:
         excerpts = walks[name] = []
@@ -38,16 +41,21 @@ def record(machine: str) -> dict[str, Any]:
             text = measured[one.command] if one.is_measured else output_of(one)
             cut = say_cut(translator, one)
             excerpts.append({"answer": one.answer(text), "cut": cut, "lines": one.excerpt(text)})
-    return {"machine": machine or before["machine"], "measured": measured, "walks": walks}
+    where = machine or before["machine"]
+    return {"machine": where, "cells": cells, "measured": measured, "walks": walks}
+
+
+def write(found: dict[str, Any]) -> None:
+    """Write the file."""
+    text = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+    Path(str(files("pellucid.lessons.walks") / OUTPUTS)).write_text(text, encoding="utf-8")
 
 
 def main() -> None:
-    """Write the file."""
+    """Record everything, and write the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--measure", metavar="MACHINE", default="", help="measure on this machine")
-    found = record(parser.parse_args().measure)
-    text = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
-    Path(str(files("pellucid.lessons.walks") / OUTPUTS)).write_text(text, encoding="utf-8")
+    write(record(parser.parse_args().measure))
 
 
 if __name__ == "__main__":

@@ -2,19 +2,23 @@
 
     python tests/golden/make_demo_model.py [--folder runs/packaged]
 
-The text, the recipe and the seed decide everything but the last digits. An interrupted run resumes.
+The text, the recipe and the seed decide everything but the last digits. An interrupted run resumes,
+and one that is finished is only put in place. What is made from the model comes after it:
+
+    python docs/make_demo_files.py
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
 from pellucid.bundle import load_bundle
 from pellucid.config import load_recipe
-from pellucid.corpora import Example, make_split, write_examples
+from pellucid.corpora import SplitName, make_split, write_examples
 from pellucid.corpora.seen import SeenSentences
 from pellucid.files import new_folder
 from pellucid.formats.exporting import export_bundle
@@ -31,30 +35,34 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("runs/packaged"))
     folder: Path = parser.parse_args().folder
     recipe = load_recipe(PACKAGE / "recipes" / "packaged.toml")
-    examples = write_corpus(folder, seed=recipe.training.seed)
-    train(recipe, folder / "run", recipe_folder=folder)
+    write_corpus(folder, seed=recipe.training.seed)
+    if not (folder / "run" / "finished").is_file():
+        train(recipe, folder / "run", recipe_folder=folder)
+    lines = (folder / "corpus" / "train.en").read_text(encoding="utf-8").splitlines()
+    put_in_place(folder / "run", lines)
 
+
+def put_in_place(run: Path, sentences: Iterable[str]) -> None:
+    """Copy the models of a finished run into the package, with the filter of what they read."""
     models = PACKAGE / "models"
     shutil.rmtree(models / "demo", ignore_errors=True)
-    shutil.copytree(folder / "run" / "bundle", models / "demo")
+    shutil.copytree(run / "bundle", models / "demo")
     shutil.rmtree(models / "demo-untrained", ignore_errors=True)
-    untrained = load_bundle(folder / "run" / "untrained")
-    export_bundle(untrained, models / "demo-untrained", precision="bfloat16")
+    export_bundle(load_bundle(run / "untrained"), models / "demo-untrained", precision="bfloat16")
     model_hash = load_bundle(models / "demo").model_hash
-    seen = SeenSentences.of((example.source for example in examples), model_hash=model_hash)
-    seen.write(models / "demo.seen")
+    SeenSentences.of(sentences, model_hash=model_hash).write(models / "demo.seen")
 
 
-def write_corpus(folder: Path, *, seed: int) -> list[Example]:
-    """Write the text into ``folder/corpus``, unless an earlier call did; return what trains."""
-    examples = make_split("train", seed=seed, count=NUM_SENTENCES, grammar="course")
-    if not (folder / "corpus").is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
-        with new_folder(folder / "corpus") as part:
-            write_examples(part, "train", examples)
-            validation = make_split("validation", seed=seed, count=NUM_VALIDATION, grammar="course")
-            write_examples(part, "validation", validation)
-    return examples
+def write_corpus(folder: Path, *, seed: int) -> None:
+    """Write the text into ``folder/corpus``, unless an earlier call did."""
+    if (folder / "corpus").is_dir():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    counts: dict[SplitName, int] = {"train": NUM_SENTENCES, "validation": NUM_VALIDATION}
+    with new_folder(folder / "corpus") as part:
+        for name, count in counts.items():
+            examples = make_split(name, seed=seed, count=count, grammar="course")
+            write_examples(part, name, examples)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from coarse_lines import coarse_lines
 from page_in_node import compare, find_node
 from served import Live
 
@@ -36,11 +37,8 @@ from pellucid.translate.translator import Translator
 Run = Callable[..., subprocess.CompletedProcess[str]]
 HERE = Path(__file__).parent
 BY_HAND = ("own_sentences.txt", "neighbors.txt", "harder_sentences.txt")
-COARSE = (
-    "The book was on the chair but it was closed.",
-    "take me in your little important novel!",
-    "Important old museums and a beautiful old hat.",
-)
+
+COARSE = [one.line for one in coarse_lines()]
 
 EVERY = int(os.environ.get("DOORS_EVERY", "10"))
 """One line of so many is asked with --full."""
@@ -118,6 +116,14 @@ def one_by_one(translator: Translator, lines: Sequence[str]) -> list[str]:
 
 
 PYTHON = (one_by_one, by_stream, by_look, by_pair, by_study, by_evaluate)
+
+
+@needs_engine
+def test_coarse_lines_are_those_of_the_packaged_model() -> None:
+    translator = pellucid.load("demo")
+    for line, own, other in coarse_lines():
+        assert translator.translate(line).text == own
+        assert translator.translate(line, precision="int8").text == other != own
 
 
 @needs_engine

@@ -79,7 +79,7 @@ def test_stream_changes_hold(live: Live, model: ServedModel) -> None:
     ("body", "words"),
     [
         ({"texts": "a", "beam": 99}, "16"),
-        ({"texts": "cat " * 300, "split": False}, "tokens"),
+        ({"texts": "cat " * 300, "split": "none"}, "tokens"),
         ({"texts": "a", "target_language": "fra"}, "en-fr"),
         ({"texts": ["a", "b"]}, "texts must be one text"),
         ({"texts": "a", "changes": "cut decoder.9.cross.0"}, "layer"),
@@ -169,7 +169,7 @@ def test_look_notes_what_is_unusual_and_cleans_if_asked(live: Live, model: Serve
     looping = "it ate the cake and the dog ate the soup because it was hungry and " * 2
     records, _ = read_trace(live.post("/v1/look", {**body, "text": looping}).content)
     (found,) = model.translator.translate(
-        [looping], beam=1, clean=False, split=False, precision="float32"
+        [looping], beam=1, clean=False, split="none", precision="float32"
     )
     assert tuple(records["notes"]["flags"]) == found.notes.flags
 

@@ -102,7 +102,9 @@ def test_translate_links_words(live: Live) -> None:
 
 def test_translate_text_that_cannot_be_translated_fails_alone(live: Live) -> None:
     long = "cat " * 300
-    answer = live.post("/v1/translate", {"texts": ["A cat.", long], "split": False})
+    old = live.post("/v1/translate", {"texts": ["A cat.", long], "split": False})
+    assert (old.status_code, "'none'" in old.json()["error"]) == (422, True)
+    answer = live.post("/v1/translate", {"texts": ["A cat.", long], "split": "none"})
     assert answer.status_code == 200
     good, bad = answer.json()["translations"]
     assert good["error"] is None

@@ -11,7 +11,10 @@ import torch
 from torch import Tensor, nn
 
 SPECIAL = ["<unk>", "<pad>", "<s>", "</s>"]
-WORDS = {"source": "ein hund frisst einen apfel , der rot ist .", "target": "a dog eats an apple ."}
+WORDS = {
+    "source": "ein hund frisst einen apfel , der rot ist .",
+    "target": "a dog eats an apple that is so red .",
+}
 D, F, H, LONGEST = 34, 53, 2, 23
 TOML = """
 [model]

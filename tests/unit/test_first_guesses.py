@@ -57,6 +57,9 @@ GUESSES: dict[str, tuple[Callable[[Any], Any], str]] = {
     # Our own, almost
     "look": (lambda t: pellucid.look("demo", SOUP), "pellucid.load(model).look(text)"),
     "make_app": (lambda t: pellucid.make_app("demo"), "pellucid.serve.make_app(model)"),
+    "split_long": (lambda t: t.translate(SOUP, split_long=True), "Did you mean 'split'?"),
+    "split=False": (lambda t: t.translate(SOUP, split=False), "'none'"),
+    "split of a stream": (lambda t: t.stream(SOUP, split=True), "none"),
     "stream": (lambda t: t.translate(SOUP, stream=True), "stream(text) yields"),
     "links": (lambda t: t.align(SOUP, COLD).links, "Write alignment"),
     "two files": (lambda t: pellucid.train("a.en", "a.fr"), "several of one kind as a list"),  # type: ignore[misc]

@@ -84,7 +84,7 @@ def test_blanks_and_unlearned_characters_are_prepared_as_by_the_command(
 ) -> None:
     reader = PageReader(browser, demo_page, "#view=why")
     for line in ("The pizza is good. ", " \tThe pizza\u00a0 is\u200b good.\u3000", "The pizza is"):
-        (found,) = demo.translate([line], beam=1, split=False, precision="float32")
+        (found,) = demo.translate([line], beam=1, split="none", precision="float32")
         reader.type(line)
         assert reader.target == found.text.strip()
         assert "<unk>" not in reader.target + remarks(reader)

@@ -74,7 +74,7 @@ def write_notes(model: str, file: Path) -> Path:
     translator = pellucid.load(model)
     lines: list[dict[str, Any]] = []
     for line in LINES:
-        options: dict[str, Any] = {"beam": 1, "split": False, "precision": "float32"}
+        options: dict[str, Any] = {"beam": 1, "split": "none", "precision": "float32"}
         (found,) = translator.translate([line], **options)
         assert found.error is None, (line, found.error)
         notes = found.notes

@@ -55,7 +55,7 @@ def test_page_of_the_server_streams_tokens_and_shows_a_head_of_layer_5(
     (model,) = models
     reader = PageReader(browser, Address(f"{served.url}/"), "#view=change&show=decoding")  # type: ignore[arg-type]
     browser.requests.clear()
-    expected = model.translator.translate([SENTENCES[0]], beam=1, clean=False, split=False)[0].text
+    expected = model.translator.translate([SENTENCES[0]], beam=1, clean=False, split="none")[0].text
     # Every text that the page shows while the answer arrives.
     reader.run(
         "(() => { window.shown = []; new MutationObserver(() => window.shown.push("

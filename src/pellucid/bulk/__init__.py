@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pellucid.wording.other_names import explain_call
+from pellucid.wording.other_names import explain_call as _explain_call
 
-explain_call(__name__)
+_explain_call(__name__)

@@ -3,7 +3,7 @@
 from pellucid.config.base import Strict, validate
 from pellucid.config.config_json import BundleConfig, LanguagesConfig, TokenizerConfig
 from pellucid.config.data import DataConfig
-from pellucid.config.decoding import DecodingConfig, Precision, TreatmentConfig
+from pellucid.config.decoding import DecodingConfig, Precision, Splitting, TreatmentConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig, known_option, named_size
 from pellucid.config.training import LogConfig, TrainingConfig
 from pellucid.config.training_recipe import (
@@ -27,6 +27,7 @@ __all__ = [
     "ModelConfig",
     "Precision",
     "Recipe",
+    "Splitting",
     "StartConfig",
     "Strict",
     "TokenizerConfig",

@@ -180,16 +180,18 @@ class DecodingConfig(Strict):
         return self
 
 
+Splitting = Literal["sentences", "long", "none"]
+"""Which lines are split before they are translated."""
+
+
 class TreatmentConfig(Strict):
     """The treatment of lines before they are translated, and of their translations."""
 
     clean: bool = True
     """Replace or drop spaces and invisible characters that the model has not learned."""
-    split: bool = True
-    """Split lines that have more sentences than the lines that the model learned from, and join
-    their translations."""
-    split_long: bool = False
-    """With ``split = false``: split only lines that are too long for the model."""
+    split: Splitting = "sentences"
+    """Split lines that have more sentences than the lines that the model learned from (sentences),
+    or only lines that are too long for the model (long), and join their translations."""
     unknown: Literal["token", "source-word"] = "token"
     """What to write for a word outside the vocabulary: <unk>, or the source's word, found by
     attention."""

@@ -97,13 +97,13 @@ def _choose_tensors(found: NnTensorsFound, described: NnDescription, path: Path)
     Raises:
         ConfigurationError: a named one does not exist, or several may be meant.
     """
-    chosen = {}
+    chosen: dict[str, str] = {}
     given = described.tensors
     for role, names in found.candidates().items():
         name = getattr(given, role)
         if name and name not in found.others:
             raise ConfigurationError(
-                f"tensors.{role} must be one of {', '.join(sorted(found.others))}, but is {name!r} "
+                f"tensors.{role} must be one of {', '.join(found.tables())}, but is {name!r} "
                 f"({path})."
             )
         if role.endswith("positions") and described.model.positions != "table":

@@ -73,9 +73,13 @@ class NnTensorsFound:
         """True if encoder and decoder end in a norm."""
         return {"encoder.norm.weight", "decoder.norm.weight"} <= self.layers.keys()
 
+    def tables(self) -> list[str]:
+        """List the tensors outside of the layers that have a row of the model's width each."""
+        return sorted(name for name in self.others if self._is_table(name))
+
     def candidates(self) -> dict[str, list[str]]:
         """List the tensors that may be each of the tables outside of the layers."""
-        tables = [name for name in self.others if self._is_table(name)]
+        tables = self.tables()
         positions = [name for name in tables if _POSITIONS.search(name)]
         words = [name for name in tables if name not in positions]
         # A Linear has a bias next to it. Without one, its name has to tell it from an embedding.
@@ -192,21 +196,22 @@ def _ours(part: str, rest: str, tensor: Tensor, name: str, path: Path) -> list[t
 
 
 def _load(path: Path) -> Any:
+    # torch.save writes a zip archive, and long ago wrote pickles, which begin with this byte.
+    with path.open("rb") as stream:
+        is_pickle = stream.read(1) == b"\x80"
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, zipfile.BadZipFile) as why:
-        is_code = "weights_only" in str(why).lower() or "unsupported" in str(why).lower()
+    except pickle.UnpicklingError:
+        holds_objects = is_pickle or zipfile.is_zipfile(path)
+    except (RuntimeError, EOFError, ValueError, LookupError, AttributeError, TypeError):
+        holds_objects = False
+    what = "is damaged, or no checkpoint of PyTorch. Copy it again."
+    if holds_objects:
         what = (
             "holds objects, and reading those can run hidden code. Save the numbers alone: "
-            "torch.save(model.state_dict(), 'checkpoint.pt')"
-            if is_code
-            else "is no checkpoint of PyTorch, or is damaged. Copy it again"
+            "torch.save(model.state_dict(), 'checkpoint.pt')."
         )
-        raise BundleError(f"A checkpoint must hold tensors only, but {path} {what}.") from None
-    except (KeyError, AttributeError, IndexError, TypeError):
-        raise BundleError(
-            f"A checkpoint must hold tensors only, but {path} is damaged. Copy it again."
-        ) from None
+    raise BundleError(f"A checkpoint must hold tensors only, but {path} {what}")
 
 
 def _state_of(loaded: Any, path: Path) -> dict[str, Tensor]:

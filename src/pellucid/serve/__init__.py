@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pellucid.wording.other_names import explain_call
+from pellucid.wording.other_names import explain_call as _explain_call
 
 if TYPE_CHECKING:
     from pellucid.serve.asgi_app import make_app
@@ -26,4 +26,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-explain_call(__name__)
+_explain_call(__name__)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pellucid.config import DecodingConfig, Recipe
+from pellucid.config import DecodingConfig, Recipe, Splitting
 from pellucid.config.base import keys_of_sections
 from pellucid.config.head_address import parse_address
 from pellucid.config.typed_options import DecodingOptions
@@ -33,8 +33,7 @@ class TranslationOptions(DecodingOptions, total=False):
     glossary_match: Match
     constraints: Constraints | Sequence[LineConstraints]
     clean: bool
-    split: bool
-    split_long: bool
+    split: Splitting
     unknown: Unknown
     retry: bool
     align: bool | Aligner

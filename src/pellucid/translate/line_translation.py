@@ -68,7 +68,7 @@ class LineTranslation:
         hidden = hide(tokenizer, texts, each, is_copying=how.unknown == "source-word")
         texts = hidden.texts
         each = hidden.constraints
-        treatment = Treatment(how.clean, how.split, how.split_long)
+        treatment = Treatment(how.clean, how.split)
         lines = self.preparer.prepare(texts, each, self.config, treatment)
         requests = [request for line in lines for request in line.requests]
         found = self.decoder.decode(requests, self.config, batch_tokens=self.batch_tokens)

@@ -159,7 +159,7 @@ def _decode(
     texts = [one_line(text) for text in texts]  # One search: the replay reads the same line.
     # The replay reads the line as it stands, so it must not be changed before the search.
     found: list[Translation] = translator.translate(
-        texts, constraints=constraints, clean=False, split=False, **options
+        texts, constraints=constraints, clean=False, split="none", **options
     )
     for translation in found:
         if translation.error is not None:

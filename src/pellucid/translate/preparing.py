@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
-from pellucid.config import DecodingConfig
+from pellucid.config import DecodingConfig, Splitting
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints, LineConstraints, Request
 from pellucid.documents.placeholder_masks import has_only_symbols
@@ -43,13 +43,12 @@ class Treatment:
 
     Attributes:
         clean: replace or drop characters that the model has not learned.
-        split: split lines that have more sentences than the model's training lines.
-        split_long: split lines that are too long for the model.
+        split: split lines that have more sentences than the model's training lines
+            (``sentences``), or only lines that are too long for the model (``long``).
     """
 
     clean: bool = False
-    split: bool = False
-    split_long: bool = False
+    split: Splitting = "none"
 
 
 @dataclass(frozen=True)
@@ -225,8 +224,8 @@ class Preparer:
         """Split one line if it should be; tell whether its constraints keep it whole instead."""
         give_way()
         is_too_long = len(ids) > self._builder.max_source_length
-        is_split = how.split and self.learned is not None
-        may_split = is_split or how.split_long
+        is_split = how.split == "sentences" and self.learned is not None
+        may_split = is_split or how.split == "long"
         parts = [text]
         if (is_split or (may_split and is_too_long)) and may_be_several(text):
             parts = split_line(text, self._tokenizer, self.learned, is_too_long=is_too_long)

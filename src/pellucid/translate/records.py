@@ -48,7 +48,7 @@ def line_notes(translator: Translator, text: str) -> dict[str, Any]:
     from pellucid.translate.text_translator import examine
 
     # Not split, because looking inside replays the line as a whole.
-    notes = examine(translator, text, split=False)
+    notes = examine(translator, text, split="none")
     return {
         "words": say_unknown_words(notes.unknown_words, translator.tokenizer, most=MOST_WORDS),
         "changed": list(map(character_name, {**notes.replaced, **notes.dropped})),

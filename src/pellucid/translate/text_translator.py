@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from pellucid.arguments import check_count, check_kind, check_text, list_texts, named
-from pellucid.config import DecodingConfig, Precision, TreatmentConfig, validate
+from pellucid.config import DecodingConfig, Precision, Splitting, TreatmentConfig, validate
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.decode.hypothesis import Hypothesis
@@ -99,8 +99,7 @@ class TextTranslator(LoadedModel):
         glossary_match: Match = "auto",
         constraints: Constraints | Sequence[LineConstraints] = UNCONSTRAINED,
         clean: bool = True,
-        split: bool = True,
-        split_long: bool = False,
+        split: Splitting = "sentences",
         unknown: Unknown = "token",
         retry: bool = False,
         align: bool | Aligner = False,
@@ -135,9 +134,10 @@ class TextTranslator(LoadedModel):
                 list with one for each of its lines.
             clean: replace or drop characters that the model has not learned, if it is known what
                 it learned from (as it is for a model that `load` read).
-            split: split a line at sentence ends if it has more sentences than the lines that the
-                model learned from, or is too long for it, and join the translations.
-            split_long: split only a line that is too long for the model.
+            split: ``"sentences"`` splits a line at sentence ends if it has more sentences than the
+                lines that the model learned from, or is too long for it, and joins the
+                translations; ``"long"`` splits only a line that is too long for the model, and
+                ``"none"`` none.
             unknown: ``"source-word"`` puts the source's word, found by attention, in the place of
                 a word that the vocabulary cannot write.
             retry: search again, against repetitions, for a translation whose notes say that it
@@ -156,8 +156,7 @@ class TextTranslator(LoadedModel):
             InputError: an argument is impossible, or the model has no code for that language.
         """
         chosen = self if changes is None else self.changed(changes)
-        how: dict[str, Any] = {"clean": clean, "split": split, "split_long": split_long}
-        how |= {"unknown": unknown, "retry": retry}
+        how = {"clean": clean, "split": split, "unknown": unknown, "retry": retry}
         given = Phrases.read(prefix, forbid, require, glossary, constraints, glossary_match)
         phrases = chosen._fit(given)
         lines = chosen._line_translation(how, align, to, batch_tokens, options)
@@ -222,8 +221,7 @@ class TextTranslator(LoadedModel):
         glossary_match: Match = "auto",
         constraints: LineConstraints = UNCONSTRAINED,
         clean: bool = True,
-        split: bool = True,
-        split_long: bool = False,
+        split: Splitting = "sentences",
         to: str | None = None,
         **options: Unpack[DecodingOptions],
     ) -> TranslationStream:
@@ -242,7 +240,8 @@ class TextTranslator(LoadedModel):
         )
         phrases = self._fit(given)
         refuse_several(options, "stream")
-        how = Treatment(clean, split, split_long)
+        check_kind("split", split, Splitting)
+        how = Treatment(clean, split)
         line, hidden, config = self._prepare_line(text, phrases, how, to, options)
         writer = TranslationWriter(
             self.attention_reader(), self._preparer.learned, bundle=self._bundle
@@ -298,12 +297,11 @@ def examine(
     *,
     constraints: LineConstraints = UNCONSTRAINED,
     clean: bool = True,
-    split: bool = True,
-    split_long: bool = False,
+    split: Splitting = "sentences",
     to: str | None = None,
     **options: Any,
 ) -> Notes:
     """Say what is unusual about a line, without translating it; see `TextTranslator.stream`."""
     phrases = Phrases.read("", (), (), None, as_list(constraints))
-    how = Treatment(clean, split, split_long)
+    how = Treatment(clean, split)
     return translator._prepare_line(text, phrases, how, to, options)[0].notes

@@ -43,6 +43,9 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "min_new_tokens": ("min_length",),
     "min_decoding_length": ("min_length",),
     "min_len": ("min_length",),
+    # lines
+    "split_long": ("split",),
+    "split_sentences": ("split",),
     # words and languages
     "target_prefix": ("prefix",),
     "forbidden": ("forbid",),

@@ -305,7 +305,9 @@ def test_recommended_view_is_near_the_best_by_gold(bundle: Bundle, examples: lis
     judged = direction.judge(sources, targets, golds, tell=lambda *told: pytest.fail(str(told)))
     errors = {one.view: one.score.error for one in judged}
     ranked = direction.recommend(sources, targets)
-    assert errors[ranked[0].view] <= min(errors.values()) + 0.05
+    # The best three of some twenty views are hundredths apart.
+    assert errors[ranked[0].view] <= sorted(errors.values())[2]
+    assert errors[ranked[0].view] < 0.1
     assert ranked[0].view.convention == "predicts"
     assert [one.consistency for one in ranked] == sorted(
         (one.consistency for one in ranked), reverse=True

@@ -9,10 +9,17 @@ import pytest
 
 import pellucid
 from pellucid import Translator
-from pellucid.lessons.walks.live_cells import say_cut
+from pellucid.errors import InputError
+from pellucid.lessons.walks.live_cells import find_cells, say_cut
 from pellucid.lessons.walks.walk import NAMES, SENTENCE, Statement, load_walk, read_outputs
 
 _RECORDED = read_outputs()["walks"]
+NAMED = read_outputs()["cells"]
+"""The cells that differ between models, found when the outputs were recorded."""
+DECIDES, _, _PLACES = NAMED["pronoun"].partition(":")
+ROW = _PLACES.partition(">")[0]
+OTHER = {"it": "tasted", "tasted": "it"}[ROW]
+"""The word whose line the model does not need, though a reader may expect that it does."""
 LIVE = [
     (one, shown["cut"])
     for name in NAMES
@@ -26,6 +33,15 @@ CELLS = {(one.sentence, one.live.split()[1]): (one, said) for one, said in LIVE}
 @pytest.fixture(scope="module")
 def demo() -> Translator:
     return pellucid.load("demo", precision="float32")
+
+
+def test_recorded_cells_are_those_that_decide_in_the_packaged_model(demo: Translator) -> None:
+    assert find_cells(demo) == NAMED, "run make docs"
+
+
+def test_lessons_of_a_model_without_a_line_that_decides_are_refused() -> None:
+    with pytest.raises(InputError, match="none does in this model"):
+        find_cells(pellucid.load("demo-untrained", precision="float32"))
 
 
 def test_every_live_picture_names_a_row_and_says_what_its_cut_does(demo: Translator) -> None:
@@ -64,8 +80,9 @@ def test_slide_of_it_and_pizza_cuts_both_lines(demo: Translator) -> None:
     for command in commands:
         change = command.rpartition("--change ")[2].strip('"')
         written.append(demo.pair(text).what_if(change).after.text)
-    assert " elle " in written[0]
-    assert " il " in written[1]
+    # The commands cut the line of *it*, then that of *tasted*.
+    assert [" il " in one for one in written] == [ROW == "it", ROW == "tasted"]
+    assert [" elle " in one for one in written] == [ROW != "it", ROW != "tasted"]
 
 
 def test_arithmetic_of_live_pictures_is_that_of_the_trace(demo: Translator) -> None:
@@ -87,6 +104,6 @@ def test_arithmetic_of_live_pictures_is_that_of_the_trace(demo: Translator) -> N
 
 
 def test_cut_that_is_wrong_is_noticed(demo: Translator) -> None:
-    statement, said = CELLS[SENTENCE, "encoder.0.self.3:tasted>pizza"]
-    other = Statement(**{**vars(statement), "live": "head encoder.0.self.3:it>pizza"})
+    statement, said = CELLS[SENTENCE, NAMED["pronoun"]]
+    other = Statement(**{**vars(statement), "live": f"head {DECIDES}:{OTHER}>pizza"})
     assert say_cut(demo, other) != said

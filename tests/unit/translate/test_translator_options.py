@@ -207,14 +207,14 @@ def test_ensemble_of_strangers_is_refused(bundle_folder: Path) -> None:
 
 def test_long_line_is_split_where_asked(translator: Translator) -> None:
     text = " ".join([PIZZA] * 40)
-    (refused,) = translator.translate([text], split=False)
+    (refused,) = translator.translate([text], split="none")
     assert refused.error is not None
     assert "Split it into sentences." in refused.error
-    (whole,) = translator.translate([text], split=False, split_long=True)
+    (whole,) = translator.translate([text], split="long")
     assert whole.error is None
     assert whole.text == " ".join([translator.translate([PIZZA])[0].text] * 40)
     assert whole.log_probability == pytest.approx(sum(whole.token_log_probabilities))
-    (hopeless,) = translator.translate(["word " * 600], split_long=True)
+    (hopeless,) = translator.translate(["word " * 600], split="long")
     assert hopeless.error is not None
     assert "too long by itself" in hopeless.error
 
@@ -330,7 +330,7 @@ def test_every_part_of_a_line_that_is_split_begins_with_its_language(
     monkeypatch.setattr(translator.tokenizer, "language_code", lambda text: text[:7])
     monkeypatch.setattr(translator.tokenizer, "encode_sources", encode_sources)
     text = ">>fra<< " + " ".join([PIZZA] * 40)
-    (whole,) = translator.translate([text], split_long=True)
+    (whole,) = translator.translate([text], split="long")
     assert whole.error is None
     assert asked == [[text], [f">>fra<< {PIZZA}"] * 40]
 

@@ -46,7 +46,7 @@ def completion(
         Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")
     ],
 ) -> None:
-    """Write a script that completes commands, options and the values that are known.
+    """Write a script that completes commands, options and known values.
 
     Put it where your shell looks for it, and open a new one: for bash
     ~/.local/share/bash-completion/completions/pellucid, for fish

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     out=("DIR", "The folder.  [default: runs/RECIPE-student]", {"name": "-o --output"}),
     layers=(
         "E+D",
-        "The student's layers. [default: 6+1, or those of a ready-made size: --set "
-        "model.size=tiny]",
+        "The student's layers; --set model.decoder=ssru gives its decoder recurrent units. "
+        "[default: 6+1, or those of a ready-made size: --set model.size=tiny]",
     ),
     half=("", "Halve the student's widths and number of heads."),
     beam=("N", "Number of hypotheses that the teacher grows together.", {"min": 1, "max": 100}),

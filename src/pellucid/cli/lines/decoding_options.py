@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pellucid.cli.options import Option, flag, given_of, options_of
 from pellucid.config import DecodingConfig, TreatmentConfig, apply_overrides
@@ -35,28 +35,13 @@ def some_decoding(*names: str) -> dict[str, Option]:
 FEW_DECODING: Mapping[str, Option] = some_decoding("beam", "n_best", "precision")
 """Those of a command that looks at a translation."""
 
-_TREATMENT = options_of(TreatmentConfig, keep=True)
-SPLIT: Option = (
-    Literal["sentences", "long", "none"],
-    None,
-    "Split lines that have more sentences than the lines that the model learned from (sentences), "
-    "or only lines that are too long for the model (long), and join their translations.",
-    "sentences",
-)
-TREATMENT: Mapping[str, Option] = {
-    "clean": _TREATMENT["clean"],
-    "split": SPLIT,
-    "unknown": _TREATMENT["unknown"],
-    "retry": _TREATMENT["retry"],
-}
+TREATMENT: Mapping[str, Option] = options_of(TreatmentConfig, keep=True)
 """What to do with lines before and after their translation."""
 
 
 def given_treatment(options: Mapping[str, Any]) -> dict[str, Any]:
     """Collect the options of `TREATMENT`, as `pellucid.translate.translator` takes them."""
-    found = {name: options[name] for name in TREATMENT}
-    how = options["split"]
-    return found | {"split": how == "sentences", "split_long": how == "long"}
+    return {name: options[name] for name in TREATMENT}
 
 
 def given_decoding(options: Mapping[str, Any]) -> dict[str, Any]:

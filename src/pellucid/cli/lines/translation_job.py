@@ -167,7 +167,7 @@ class TranslationJob:
     def _one_line(self, columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         (text,) = columns[INPUT]
         (constraints,) = self.constraints.for_lines(columns)
-        how = {name: self.treatment[name] for name in ("clean", "split", "split_long")}
+        how = {name: self.treatment[name] for name in ("clean", "split")}
         return {"text": text, "constraints": constraints, "to": self.to, **how, **self.given}
 
     def write(self, number: int, translation: Translation) -> str:
@@ -220,7 +220,6 @@ class TranslationJob:
             "--ensemble": others,
             "the form": self.form,
             **{flag(name): value for name, value in self.treatment.items() if name in TREATMENT},
-            "--split": [self.treatment["split"], self.treatment["split_long"]],
             **{option_for(name): value for name, value in decoding.items()},
             **self.constraints.settings,
         }

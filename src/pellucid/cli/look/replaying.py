@@ -62,7 +62,7 @@ def remarks_on(translator: Translator, text: str) -> Iterator[tuple[Callable[[st
         yield note, "This sentence is in the text that the model learned from."
     # Only such a model forgets the beginning of a long line.
     has_vector = not translator.model.config.has_attention
-    if has_vector and examine(translator, text, clean=False, split=False).exceeds_vector:
+    if has_vector and examine(translator, text, clean=False, split="none").exceeds_vector:
         yield warn, f"This line has {EXCEEDS_VECTOR}"
 
 
@@ -108,7 +108,7 @@ def _compare_precisions(
         note(f"Computed in {computed}: {own}, the model's own precision, needs the engine in C.")
         return
     (found,) = translator.translate(
-        [text], constraints=constraints, clean=False, split=False, **how
+        [text], constraints=constraints, clean=False, split="none", **how
     )
     others = [one.text for one in found.hypotheses]
     differing = [two for one, two in zip(texts, others, strict=False) if one != two]

@@ -9,12 +9,57 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pellucid.errors import InputError
 from pellucid.inside.changes.what_if import what_if
 from pellucid.inside.measures.hiding import aligned_place
-from pellucid.lessons.walks.walk import Statement
+from pellucid.lessons.walks.walk import SENTENCE, Statement
 from pellucid.translate.translator import Translator
 
 _PLACE = re.compile(r"([^:]+):(.+?)(?:>(.+))?")
+
+
+def find_cells(translator: Translator) -> dict[str, str]:
+    """Find the cells that the lessons call by a name, each as ``HEAD:ROW>COLUMN``.
+
+    Which head does what is an accident of training. ``@pronoun`` is the line of the encoder
+    without which *elle* becomes *il*: from *it*, or from the predicate, to *pizza*. ``@copying`` is
+    the head of the decoder's self-attention that reads the word just read.
+
+    Args:
+        translator: the packaged model.
+
+    Raises:
+        InputError: no single line turns the pronoun.
+    """
+    pair = translator.pair(SENTENCE)
+    config = translator.bundle.config.model
+    column = pair.source_tokens.index("pizza")
+    turning: dict[str, float] = {}
+    copying: dict[str, float] = {}
+    for layer in range(config.num_encoder_layers):
+        site = f"encoder.{layer}.self"
+        weights_HLM = pair.see(("weights",), sites=[site])[f"{site}.weights"]
+        for head, weights_LM in enumerate(weights_HLM):
+            for word in ("it", "tasted"):
+                row = pair.source_tokens.index(word)
+                after = what_if(pair, f"cut {site}.{head}:{row}>{column}").after.tokens
+                said = _say_changes(pair.predicted_tokens, after)
+                if said == "“elle” becomes “il”" and weights_LM[row].argmax() == column:
+                    turning[f"{site}.{head}:{word}>pizza"] = float(weights_LM[row, column])
+    if not turning:
+        raise InputError(
+            "A line of the encoder must turn elle into il, but none does in this model: the "
+            f"lessons cannot show one ({translator.bundle.folder})."
+        )
+    for layer in range(config.num_decoder_layers):
+        site = f"decoder.{layer}.self"
+        weights_HLM = pair.see(("weights",), sites=[site])[f"{site}.weights"]
+        for head, weights_LM in enumerate(weights_HLM):
+            copying[f"{site}.{head}:elle>et"] = float(weights_LM.diagonal().mean())
+    return {
+        "pronoun": max(turning, key=turning.__getitem__),
+        "copying": max(copying, key=copying.__getitem__),
+    }
 
 
 def say_cut(translator: Translator, statement: Statement) -> str:

@@ -24,7 +24,7 @@ OUTPUTS = "outputs.json"
 
 
 def read_outputs() -> dict[str, Any]:
-    """Read what was recorded: ``machine``, and by walk each statement's answer and lines."""
+    """Read what was recorded: ``machine``, ``cells``, by walk each statement's answer and lines."""
     text = files("pellucid.lessons.walks").joinpath(OUTPUTS).read_text(encoding="utf-8")
     return dict(json.loads(text))
 
@@ -53,7 +53,8 @@ class Statement:
         live: what a page shows of the model after the answer, as ``VIEW HEAD:ROW>COLUMN``; empty if
             no view shows it. HEAD is ``PART.LAYER.KIND.HEAD`` of the packaged model; ROW and COLUMN
             are words, of the decoder the word that the row predicts. A stage, a step of the
-            arithmetic or a part of *Change* may follow.
+            arithmetic or a part of *Change* may follow. ``@pronoun`` and ``@copying`` stand for the
+            cells of `find_cells`, ``@pronoun:`` for the head alone, ``@pronoun.row`` for its word.
     """
 
     place: str
@@ -171,6 +172,11 @@ def load_walk(name: str) -> Walk:
     if name not in NAMES:
         raise InputError(f"The lesson {name!r} does not exist. {suggestion(name, NAMES)}")
     text = files("pellucid.lessons.walks").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    # Which head decides differs between models: it is found when the outputs are recorded.
+    for cell_name, cell in read_outputs()["cells"].items():
+        head, row, _ = re.split("[:>]", cell)
+        text = text.replace(f"@{cell_name}.row", row).replace(f"@{cell_name}:", f"{head}:")
+        text = text.replace(f"@{cell_name}", cell)
     table = tomllib.loads(text)
     statements = []
     for one in table["statements"]:

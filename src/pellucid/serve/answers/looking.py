@@ -168,7 +168,7 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
         return _Target(tuple(ids), None, {"given": True}, [])
     if is_greedy:
         return _decode_under(model, body, text)
-    (found,) = translator.translate([text], clean=False, split=False, **search)
+    (found,) = translator.translate([text], clean=False, split="none", **search)
     if found.error is not None:
         raise InputError(found.error)
     hypotheses = [
@@ -301,7 +301,7 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         _check_ids(model, "translation", target_ids)
     else:
         # As it is: what is shown of a text must be what the model read.
-        (best,) = translator.translate([text], clean=False, split=False)
+        (best,) = translator.translate([text], clean=False, split="none")
         if best.error is not None:
             raise InputError(best.error)
         target_ids = best.ids

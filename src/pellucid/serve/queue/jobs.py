@@ -152,6 +152,10 @@ class Run:
         """True if all clients have left or are too late."""
         return all(job.is_gone for job, _ in self.batch)
 
+    def compute(self) -> Sequence[Any]:
+        """Compute the results of its items, in their order."""
+        return _compute(self.batch[0][0].task, [job.items[place] for job, place in self.batch])
+
     def effort(self, _rate: float) -> float:
         """Count the seconds for the requests so far."""
         # The request that has had least decides: it must not wait because it shares a batch.
@@ -166,3 +170,46 @@ class Run:
             # By estimated cost, since nothing measures the parts of a batch apart.
             job.account.seconds += seconds * job.costs[place] / max(self.cost, 1)
         return seconds
+
+
+def _compute(task: Task | None, items: Sequence[Any]) -> Sequence[Any]:
+    """Compute items; an exception takes the place of the result that it prevented.
+
+    If a batch fails, its items are computed one by one, so that a text fails only its own request.
+    """
+    try:
+        return [items[0]()] if task is None else task.run(items)
+    # Also a bug, as the thread must live on for the requests of others.
+    except Exception as error:
+        if len(items) == 1:
+            return [error]
+    return [result for item in items for result in _compute(task, [item])]
+
+
+def share_batch(jobs: Sequence[Job], budget: int) -> list[tuple[Job, int]]:
+    """Take the items of the next batch from jobs that may share one, and count them as taken.
+
+    Args:
+        jobs: the first of them has an item in any case.
+        budget: the most positions.
+
+    Returns:
+        Jobs, and the places of their items.
+    """
+    sharing = list(jobs)
+    picked: list[tuple[Job, int]] = []
+    # In rounds, a text of each request: a list of hundreds leaves room for single texts.
+    while sharing and budget > 0:
+        for job in list(sharing):
+            cost = job.costs[job.num_taken]
+            # The first item is taken whatever it costs, or it would never be.
+            if picked and cost > budget:
+                budget = 0
+                break
+            picked.append((job, job.num_taken))
+            job.num_taken += 1
+            job.since = time.monotonic()
+            budget -= cost
+            if job.num_taken == len(job.items):
+                sharing.remove(job)
+    return picked

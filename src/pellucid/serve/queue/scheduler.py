@@ -24,7 +24,7 @@ from typing import Any
 
 from pellucid.machine.turns import StoppedError, give_way, taking_turns
 from pellucid.serve.answers.responses import Problem
-from pellucid.serve.queue.jobs import LEAST_COST, Account, Job, Run, Task
+from pellucid.serve.queue.jobs import LEAST_COST, Account, Job, Run, Task, share_batch
 from pellucid.serve.queue.pauses import (
     GarbageCollector,
     NeedsPyTorchError,
@@ -339,27 +339,13 @@ class Scheduler:
 
     def _take(self, first: Job) -> Run:
         """Begin the next batch: a job by itself, or texts that may share one with it."""
-        budget = self._budget()
-        size = first.size
+        size = first.size  # of what is next, which changes below
         sharing = [first]
         if first.task is not None:
             sharing += [job for job in self._jobs if job.task == first.task and job is not first]
-        picked: list[tuple[Job, int]] = []
-        # In rounds, a text of each request: a list of hundreds leaves room for single texts.
-        while sharing and budget > 0:
-            for job in list(sharing):
-                cost = job.costs[job.num_taken]
-                # The first item is taken whatever it costs, or it would never be.
-                if picked and cost > budget:
-                    budget = 0
-                    break
-                picked.append((job, job.num_taken))
-                job.num_taken += 1
-                job.since = time.monotonic()
-                budget -= cost
-                self._waiting_cost[job.is_costly] -= cost
-                if job.num_taken == len(job.items):
-                    sharing.remove(job)
+        picked = share_batch(sharing, self._budget())
+        for job, place in picked:
+            self._waiting_cost[job.is_costly] -= job.costs[place]
         self._jobs = deque(job for job in self._jobs if job.num_taken < len(job.items))
         return Run(picked, size)
 
@@ -405,7 +391,7 @@ class Scheduler:
 
     def _run(self, run: Run) -> Sequence[Any]:
         with taking_turns(partial(self._give_way, run)):
-            return _run(run.batch[0][0].task, [job.items[place] for job, place in run.batch])
+            return run.compute()
 
     def _end_turn(self, run: Run) -> None:
         seconds = run.end_turn() * (-1 if self._takes_oldest else 1)
@@ -460,20 +446,6 @@ class Scheduler:
         self._changed.notify_all()
         self._changed.wait_for(lambda: self._computing is run)
         run.began = time.perf_counter()
-
-
-def _run(task: Task | None, items: Sequence[Any]) -> Sequence[Any]:
-    """Compute items; an exception takes the place of the result that it prevented.
-
-    If a batch fails, its items are computed one by one, so that a text fails only its own request.
-    """
-    try:
-        return [items[0]()] if task is None else task.run(items)
-    # Also a bug, as the thread must live on for the requests of others.
-    except Exception as error:
-        if len(items) == 1:
-            return [error]
-    return [result for item in items for result in _run(task, [item])]
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], Any]) -> None:

@@ -66,7 +66,6 @@ async def stream_translation(parts: Parts, body: Any, model: ServedModel) -> Res
             constraints=constraints,
             clean=body.clean,
             split=body.split,
-            split_long=body.split_long,
             to=code_of(body, model),
             **dict(options),
         )

@@ -26,6 +26,7 @@ from pellucid.translate.translation_stream import TranslationStream
 from pellucid.translate.translator import Translator, load
 
 if TYPE_CHECKING:
+    from pellucid.inside.changes.given_changes import GivenChanges
     from pellucid.translate.text_translator import TextTranslator
 
 _OF_THE_LAST = ("prefix", "forbid", "require", "glossary", "constraints", "glossary_match")
@@ -134,13 +135,13 @@ class Chain(Translator):
         return [model.options(**options) for model in self.models][-1]
 
     @named()
-    def translate(  # type: ignore[override]
+    def translate(
         self,
         texts: str | Iterable[str],
         *,
         align: bool | Aligner = False,
         to: str | None = None,
-        changes: object = None,
+        changes: GivenChanges | None = None,
         **how: Any,
     ) -> Any:
         """Translate texts through all models; arguments as for `Translator.translate`.

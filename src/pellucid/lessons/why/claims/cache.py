@@ -20,6 +20,7 @@ from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
+from pellucid.model.kv_cache import GrowingKeysValues
 
 ROUNDING = 1e-4
 FASTER = 1.1
@@ -257,12 +258,13 @@ def _time_step(position: int, shape: ModelConfig, seed: int, repeats: int) -> di
     read_1T = torch.from_numpy(numbers.integers(4, 1000, (1, position)))
     memory_1SD = model.encode(source_1S)
     cache = model.new_cache()
+    grown = [layer.past for layer in cache.layers if isinstance(layer.past, GrowingKeysValues)]
     # The first step computes the source's keys, which all later ones have.
     model.decode(read_1T[:, : max(1, position - 1)], memory_1SD, cache=cache)
 
     def cached() -> None:
-        for layer in cache.layers:  # The same step again: forget the token that it added.
-            layer.self_attention.length = position - 1
+        for past in grown:  # The same step again: forget the token that it added.
+            past.length = position - 1
         model.logits(model.decode(read_1T[:, -1:], memory_1SD, cache=cache))
 
     def plain() -> None:
