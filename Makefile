@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no
   -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test sanitize size web wheels bench docs site clean
+.PHONY: help setup demo check format test sanitize size web wheels bench bench-gpu docs site clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ bench: setup ## measure quality and speed on Multi30k (needs MULTI30K, a day)
 	$(BIN)/python benchmarks/decoding_quality.py --model runs/multi30k-en-fr-seed-1 --test
 	$(BIN)/python benchmarks/decode_speed.py --setup
 	$(BIN)/python benchmarks/decode_speed.py --model runs/multi30k-en-fr-seed-1
+
+bench-gpu: setup ## measure training and decoding on a GPU, in a quarter of an hour
+	$(BIN)/python benchmarks/gpu.py
 
 docs: setup ## write the pages that are made from the code
 	$(BIN)/python docs/attention/make_worked_numbers.py

@@ -31,8 +31,8 @@ Caller = Literal["command", "python", "http"]
 
 # What has another name than the option of a command. Code writes sentences with options.
 _NAMES: dict[Caller, dict[str, str]] = {
-    "python": {"o": "output", "set": "settings", "change": "changes"},
-    "http": {"change": "changes", "to": "target_language"},
+    "python": {"o": "output", "set": "settings", "change": "changes", "from": "source_language"},
+    "http": {"change": "changes", "to": "target_language", "from": "source_language"},
 }
 _OPTION = re.compile(
     # A whole command stays: whoever reads it can type it.

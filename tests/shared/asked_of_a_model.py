@@ -49,8 +49,6 @@ def ask(what: str, translator: Translator, sources: Lines, targets: Lines) -> di
 def _searches(translator: Translator, sources: Lines, targets: Lines) -> Asked:
     first, second, third, *_ = targets[0].split()
     searches = {**SEARCHES, "phrases": {"constraints": Constraints(first, (second,), (third,))}}
-    if not translator.config.is_recurrent:
-        searches["bfloat16"] = {"precision": "bfloat16", "max_length": 2}
     translate = partial(_translate, translator, sources)
     return {
         **{name: partial(translate, **how) for name, how in searches.items()},

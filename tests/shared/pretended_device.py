@@ -61,6 +61,22 @@ class OnDevice(Tensor):
         waits["tolist"] += 1
         return self.held.tolist()
 
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """Convert: in inference mode PyTorch looks for code of the device, which has none."""
+        if not torch.is_inference_mode_enabled():
+            return super().to(*args, **kwargs)
+        device, dtype, *_ = torch._C._nn._parse_to(*args, **kwargs)  # type: ignore[attr-defined]
+        if device is not None and device.type != NAME:
+            waits["to"] += 1
+            return self.held.to(device, dtype)
+        return self if dtype in (None, self.dtype) else OnDevice(self.held.to(dtype))
+
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(_moved(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(_moved(index), value)
+
     def numpy(self, *, force: bool = False) -> Any:
         """Wait, and hand over the numbers, if a copy was asked for."""
         if not force:
@@ -142,6 +158,14 @@ def _made_here(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return here if device is None else here.to(device=device, dtype=dtype)
 
     return made
+
+
+def _moved(index: Any) -> Any:
+    """Put lists of an index on the device, as PyTorch does without asking a mode."""
+    if isinstance(index, tuple):
+        return tuple(_moved(one) for one in index)
+    is_list = isinstance(index, list | range)
+    return torch.tensor(list(index), device=torch.device(NAME, 0)) if is_list else index
 
 
 def _held(leaf: Any) -> Any:

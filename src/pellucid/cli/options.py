@@ -44,8 +44,16 @@ To = Annotated[
     typer.Option(
         "--to",
         metavar="LANGUAGE",
-        help="Begin every line with this language code, for a model that has several (see "
-        "pellucid inspect): fra stands for >>fra<<.",
+        help="The language to translate into, for a model that has several (see pellucid "
+        "inspect): fr, fra, fra_Latn or French. Every line begins with its code then.",
+    ),
+]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="LANGUAGE",
+        help="The language to translate from, for a model that must be told, as NLLB.",
     ),
 ]
 

@@ -45,7 +45,7 @@ GROUPS = {
     },
     "Models": {
         "inspect": "Describe a model: sizes, parameters, data, training, hashes.",
-        "convert": "Import a model of Marian, OPUS-MT or Firefox Translations.",
+        "convert": "Import a model of another program into a bundle.",
         "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",
     },
     "Text": {

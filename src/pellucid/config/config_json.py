@@ -63,6 +63,13 @@ class TokenizerConfig(Strict):
     target_start_id: int = Field(default=2, ge=0)
     """Id that every target starts from; models of Marian start from their padding."""
 
+    # Imported models whose texts begin with a token that is no text
+    first_token: Literal["none", "languages", "target-language", "bos"] = "none"
+    """First token of both texts: ``languages`` is the source's language and the target's,
+    ``target-language`` that of the target before the source, and ``bos`` is ``<s>``."""
+    languages: Several[str] = ()
+    """Tokens that name languages, such as ``__fr__`` or ``fra_Latn``."""
+
     @model_validator(mode="after")
     def _check_kind_and_ids(self) -> TokenizerConfig:
         for name in ("lowercase", "drop_punctuation"):
@@ -84,13 +91,23 @@ class TokenizerConfig(Strict):
                 "tokenizer.pad_id, unk_id, bos_id and eos_id must differ from each other, but "
                 f"are {', '.join(map(str, ids))}"
             )
+        names_languages = self.first_token in ("languages", "target-language")
+        if names_languages != bool(self.languages):
+            raise ValueError(
+                "tokenizer.languages must hold tokens exactly if tokenizer.first_token is "
+                f"'languages' or 'target-language', but it is {self.first_token!r} with "
+                f"{len(self.languages)} tokens"
+            )
+        if self.first_token == "bos" and self.bos_id is None:
+            raise ValueError("tokenizer.bos_id must be an id if tokenizer.first_token is 'bos'")
         return self
 
     @model_serializer(mode="wrap")
-    def _leave_out_no_symbols(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # The files, and so the hashes, of models without symbols stay as they are.
+    def _leave_out_later_keys(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # The files, and so the hashes, of models that do not use them stay as they are.
         values: dict[str, Any] = write(self)
-        return values if self.symbols else {k: v for k, v in values.items() if k != "symbols"}
+        plain = {"symbols": [], "languages": [], "first_token": "none"}
+        return {k: v for k, v in values.items() if k not in plain or v not in (plain[k], ())}
 
 
 _LIMITS = LEFT_OUT["decoding"]

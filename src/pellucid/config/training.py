@@ -73,6 +73,10 @@ class TrainingConfig(Strict):
     # Batch
     max_tokens_per_batch: Count = 4096
     """Maximum number of positions of a batch on either side, padding included."""
+    shapes: Literal["auto", "few", "any"] = "auto"
+    """Shapes of batches: ``few`` fills them up to one of at most 16, chosen for the text, as a GPU
+    needs some time for each new one; ``any`` has the least padding. ``auto`` takes few on a GPU
+    that one process uses. A run keeps them."""
     accumulate: int = Field(default=1, gt=0, le=10_000)
     """Number of batches whose gradients an update sums."""
 

@@ -38,7 +38,7 @@ class TokenizerRecipe(TokenizerConfig):
     """The tokenizer to learn: what the bundle will store, and how to get there."""
 
     written_by_programs: ClassVar = frozenset(
-        {"pad_id", "unk_id", "bos_id", "eos_id", "target_start_id"}
+        {"pad_id", "unk_id", "bos_id", "eos_id", "target_start_id", "languages", "first_token"}
     )
 
     # Learning

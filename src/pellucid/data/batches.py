@@ -56,6 +56,7 @@ def make_batch(
     pad_id: int,
     start_id: int,
     turned: NDArray[np.bool_] | None = None,
+    shape: tuple[int, int, int] | None = None,
 ) -> Batch:
     """Take pairs from a store and pad them.
 
@@ -65,6 +66,8 @@ def make_batch(
         pad_id: the id of padding.
         start_id: the token that every target starts from.
         turned: the pairs whose source and target change places; None for no pair.
+        shape: rows, source and target positions to fill up to; by default those of the pairs. A
+            row without a pair has no token.
 
     Returns:
         The batch.
@@ -77,8 +80,18 @@ def make_batch(
         sources = turned_sources
     source_tokens, source_lengths = sources
     target_tokens, target_lengths = targets
-    source_BS, source_mask_BS = _pad(source_tokens, source_lengths, pad_id=pad_id)
-    target_out_BT, target_mask_BT = _pad(target_tokens, target_lengths, pad_id=pad_id)
+    rows, source_width, target_width = shape or (0, 0, 0)
+    if turned is not None:
+        # Either side may stand on the other.
+        source_width = target_width = max(source_width, target_width)
+    source_BS, source_mask_BS = _pad(
+        source_tokens, source_lengths, pad_id=pad_id, least=(rows, source_width)
+    )
+    # A softmax over nothing is not a number, also in a row that nobody reads.
+    source_mask_BS[len(indices) :, :1] = True
+    target_out_BT, target_mask_BT = _pad(
+        target_tokens, target_lengths, pad_id=pad_id, least=(rows, target_width)
+    )
     target_in_BT = torch.full_like(target_out_BT, start_id)
     target_in_BT[:, 1:] = target_out_BT[:, :-1]
     # The end token of a shorter row was shifted into the first padded position.
@@ -124,10 +137,16 @@ def _exchange(own: Gathered, other: Gathered, turned: NDArray[np.bool_]) -> Gath
 
 
 def _pad(
-    tokens: NDArray[np.int64], lengths: NDArray[np.int64], *, pad_id: int
+    tokens: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    *,
+    pad_id: int,
+    least: tuple[int, int] = (0, 0),
 ) -> tuple[Tensor, Tensor]:
-    """Arrange consecutive tokens in rows as wide as the longest."""
-    width = int(lengths.max(initial=0))
+    """Arrange consecutive tokens in rows as wide as the longest, with at least so many of both."""
+    rows, width = least
+    width = max(width, int(lengths.max(initial=0)))
+    lengths = np.pad(lengths, (0, max(0, rows - len(lengths))))
     mask = np.arange(width) < lengths[:, None]  # (rows, width)
     padded = np.full(mask.shape, pad_id, dtype=np.int64)
     # NumPy fills the places of a mask row by row, which is the order of the tokens.

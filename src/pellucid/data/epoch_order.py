@@ -49,12 +49,15 @@ class EpochPlan:
         pairs: every pair's index once, those of a batch next to each other.
         starts: the start of each batch in ``pairs``.
         ends: the end of each batch in ``pairs``.
+        shapes: rows, source and target positions of each batch, of a table; None for those of its
+            pairs.
     """
 
     epoch: int
     pairs: NDArray[np.int64]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
+    shapes: Sequence[tuple[int, int, int] | None] | None = None
 
     def __len__(self) -> int:
         """The number of batches."""
@@ -63,6 +66,10 @@ class EpochPlan:
     def __getitem__(self, index: int) -> NDArray[np.int64]:
         """Return the indices of one batch's pairs."""
         return self.pairs[self.starts[index] : self.ends[index]]
+
+    def shape_of(self, index: int) -> tuple[int, int, int] | None:
+        """Return the shape of one batch, if it is not just that of its pairs."""
+        return None if self.shapes is None else self.shapes[index]
 
     def __iter__(self) -> Iterator[NDArray[np.int64]]:
         """Iterate over the batches in training order."""
@@ -91,6 +98,7 @@ class BatchOrder:
         max_tokens_per_batch: the budget of `plan_epoch`.
         pairs_of: returns the indices of an epoch's pairs, repeated for several passes; None takes
             every pair once.
+        plan_with: plans the batches of an epoch, as `plan_epoch` does.
     """
 
     def __init__(
@@ -100,11 +108,13 @@ class BatchOrder:
         seed: int,
         max_tokens_per_batch: int,
         pairs_of: Callable[[int], NDArray[np.int64]] | None = None,
+        plan_with: Callable[..., EpochPlan] | None = None,
     ) -> None:
         self._text_of = text_of
         self._pairs_of = pairs_of
         self._seed = seed
         self._max_tokens = max_tokens_per_batch
+        self._plan_with = plan_with or plan_epoch
         self._plan: EpochPlan | None = None
         self._first_steps = [0]
 
@@ -115,7 +125,7 @@ class BatchOrder:
             pairs = None if self._pairs_of is None else self._pairs_of(epoch)
             sources = text.source_lengths
             targets = text.target_lengths
-            plan = plan_epoch(
+            plan = self._plan_with(
                 sources if pairs is None else sources[pairs],
                 targets if pairs is None else targets[pairs],
                 seed=self._seed,
@@ -178,17 +188,17 @@ def plan_epoch(
     sources = source_lengths.astype(np.int64)
     targets = target_lengths.astype(np.int64)
     # Raw bits, not a generator's methods, which NumPy may change between versions.
-    phase, direction = _draw(2, seed, epoch, "bands")
+    phase, direction = draw_numbers(2, seed, epoch, "bands")
     num_batches = max(int(sources.sum()), int(targets.sum())) / max_tokens_per_batch
     num_bands = max(1, round(_BANDS_PER_ROOT * math.sqrt(num_batches)))
     bands = _bands(targets, num_bands, float(phase) / 2.0**64)
     is_rising = (bands + int(direction) % 2) % 2 == 0
     snake = np.where(is_rising, sources, -sources)
     # The last key counts most: by bands, along the snake, and by chance among equals.
-    pairs = np.lexsort((_draw(len(sources), seed, epoch, "pairs"), snake, bands))
+    pairs = np.lexsort((draw_numbers(len(sources), seed, epoch, "pairs"), snake, bands))
     cuts = _cut(sources[pairs], targets[pairs], bands[pairs], budget=max_tokens_per_batch)
     # Stable, so that equal numbers keep their order on every machine.
-    shuffled = np.argsort(_draw(len(cuts) - 1, seed, epoch, "batches"), kind="stable")
+    shuffled = np.argsort(draw_numbers(len(cuts) - 1, seed, epoch, "batches"), kind="stable")
     return EpochPlan(epoch, pairs, cuts[:-1][shuffled], cuts[1:][shuffled])
 
 
@@ -200,15 +210,20 @@ def padding_share(
     Returns:
         Positions without a token, divided by all positions; in [0, 1).
     """
-    num_positions = sum(
-        len(batch) * (int(source_lengths[batch].max()) + int(target_lengths[batch].max()))
-        for batch in plan
+    num_positions = 0
+    for index, batch in enumerate(plan):
+        shape = plan.shape_of(index)
+        if shape is None:
+            shape = len(batch), int(source_lengths[batch].max()), int(target_lengths[batch].max())
+        rows, source, target = shape
+        num_positions += rows * (source + target)
+    num_tokens = sum(
+        int(lengths[plan.pairs].sum(dtype=np.int64)) for lengths in (source_lengths, target_lengths)
     )
-    num_tokens = int(source_lengths.sum(dtype=np.int64) + target_lengths.sum(dtype=np.int64))
     return 1 - num_tokens / num_positions
 
 
-def _draw(count: int, seed: int, epoch: int, what: str) -> NDArray[np.uint64]:
+def draw_numbers(count: int, seed: int, epoch: int, what: str) -> NDArray[np.uint64]:
     """Draw random 64-bit numbers for one epoch; sorting by them shuffles."""
     return random_bytes(8 * count, seed, "order", epoch, what).view("<u8")
 

@@ -153,7 +153,10 @@ class NativePath:
         forbidden = _forbidden_ids(requests) or ()
         found = self._engine(0, config.precision).translate(
             [request.source_ids for request in requests],
-            [LengthLimits(one.max_length, one.min_length, one.prefix_ids) for one in requests],
+            [
+                LengthLimits(one.max_length, one.min_length, one.prefix_ids, one.num_given)
+                for one in requests
+            ],
             SearchOptions(config, special.start, special.eos, (*special.never, *forbidden)),
             sentences=max(1, batch_tokens // (longest * config.beam)),
             threads=threads_in_use(),

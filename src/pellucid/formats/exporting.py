@@ -47,6 +47,11 @@ def check_model(bundle: Bundle, target: str, allowed: Mapping[str, tuple[Any, ..
             f"model.{name} must be {values} for {target}, but is {getattr(config, name)!r} "
             f"({where}). Use --format pellucid to keep the model as it is."
         )
+    if (kind := bundle.config.tokenizer.first_token) != "none":
+        raise InputError(
+            f"tokenizer.first_token must be 'none' for {target}, but is {kind!r} ({where}). Take "
+            "the folder that the model was converted from, or use --format pellucid."
+        )
     for name in ("d_key", "d_value"):
         # Other systems do not store the width of a head: they divide d_model by the heads.
         width = getattr(config, name) * config.num_heads

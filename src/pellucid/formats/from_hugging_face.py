@@ -55,9 +55,9 @@ def import_hugging_face(folder: Path) -> ImportedModel:
     """
     where = str(folder / "config.json")
     values = {**_DEFAULTS, **read_json_object(folder / "config.json")}
-    tensors, stored = _read_tensors(folder)
-    tables = _find_tables(values, tensors, str(folder / stored[0]))
-    config = _read_model(values, tables, tensors, where)
+    tensors, stored = read_stored(folder)
+    tables = find_tables(values, tensors, str(folder / stored[0]))
+    config = read_model(values, tables, tensors, where, positions="sinusoidal_halves")
     vocabulary, languages = _read_vocabulary(folder, values, config)
     tokenizer = make_tokenizer(vocabulary, where)
     unwritten = tokenizer.unwritten_ids()
@@ -97,7 +97,7 @@ _OTHER_NAMES: dict[tuple[bool, bool], dict[str, tuple[str, ...]]] = {
 }
 
 
-def _read_tensors(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+def read_stored(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
     """Read the weights, which may be in several files; return them with the files' names."""
     if (folder / WEIGHTS).is_file():
         return read_tensors(folder / WEIGHTS), (WEIGHTS,)
@@ -107,8 +107,9 @@ def _read_tensors(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
         raise BundleError(
             f"The weights must be in {WEIGHTS}, but {folder} has only {pickles[0].name}, a "
             "pickle, which can run hidden code when it is read. If you trust it, these two lines "
-            f"of Python write {WEIGHTS} next to it: from transformers import MarianMTModel; "
-            f"MarianMTModel.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
+            f"of Python write {WEIGHTS} next to it: from transformers import AutoModelForSeq2SeqLM;"
+            f" AutoModelForSeq2SeqLM.from_pretrained({str(folder)!r})"
+            f".save_pretrained({str(folder)!r})"
         )
     raise BundleError(
         f"The folder must contain {WEIGHTS}, but does not ({folder}). Copy the whole folder."
@@ -140,7 +141,7 @@ def _read_shards(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
     return tensors, (INDEX, *names)
 
 
-def _find_tables(
+def find_tables(
     values: Mapping[str, Any], tensors: Mapping[str, Tensor], where: str
 ) -> dict[str, Tensor]:
     """Find the embeddings of both sides and the output matrix.
@@ -164,14 +165,20 @@ def _find_tables(
     return tables
 
 
-def _read_model(
+def read_model(
     values: Mapping[str, Any],
     tables: Mapping[str, Tensor],
     tensors: Mapping[str, Tensor],
     where: str,
+    **family: Any,
 ) -> ModelConfig:
+    """Read sizes and switches from the values of config.json; ``family`` has those it leaves out.
+
+    Raises:
+        BundleError: they are impossible, or not those of the weights.
+    """
     sizes = {
-        name: _number(values, name, where)
+        name: read_number(values, name, where)
         for name in (
             *("d_model", "encoder_layers", "decoder_layers", "vocab_size"),
             *("encoder_attention_heads", "decoder_attention_heads"),
@@ -201,7 +208,7 @@ def _read_model(
     # With shared embeddings MarianMT ignores decoder_vocab_size.
     target_size = None if is_shared else values.get("decoder_vocab_size")
     if target_size is not None:
-        target_size = _number(values, "decoder_vocab_size", where)
+        target_size = read_number(values, "decoder_vocab_size", where)
     model = {
         "d_model": sizes["d_model"],
         "d_ff": sizes["encoder_ffn_dim"],
@@ -209,7 +216,6 @@ def _read_model(
         "num_encoder_layers": sizes["encoder_layers"],
         "num_decoder_layers": sizes["decoder_layers"],
         "activation": ACTIVATIONS[activation],
-        "positions": "sinusoidal_halves",
         "embedding_scale": "sqrt" if values["scale_embedding"] else "none",
         "projection_bias": True,
         "tied_embeddings": find_tying(tables),
@@ -217,11 +223,17 @@ def _read_model(
         "target_vocabulary_size": target_size or sizes["vocab_size"],
         "max_source_length": sizes["max_position_embeddings"],
         "max_target_length": sizes["max_position_embeddings"],
+        **family,
     }
     return validate(ModelConfig, model, where)
 
 
-def _number(values: Mapping[str, Any], name: str, where: str) -> int:
+def read_number(values: Mapping[str, Any], name: str, where: str) -> int:
+    """Read a whole number.
+
+    Raises:
+        BundleError: it is none.
+    """
     value = values.get(name)
     # To Python, True is an int.
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -256,10 +268,10 @@ def _read_vocabulary(
     vocabulary = ImportedVocabulary(
         models=models,
         sides=sides,
-        pad_id=_number(values, "pad_token_id", where),
+        pad_id=read_number(values, "pad_token_id", where),
         unk_id=same_for_both(sides, unknown, str(folder / names[0])),
-        eos_id=_number(values, "eos_token_id", where),
-        start_id=_number(values, "decoder_start_token_id", where),
+        eos_id=read_number(values, "eos_token_id", where),
+        start_id=read_number(values, "decoder_start_token_id", where),
     )
     for name in ("pad_token_id", "eos_token_id", "decoder_start_token_id"):
         # These ids mean the same on both sides, so the smaller vocabulary must have them.

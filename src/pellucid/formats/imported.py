@@ -26,7 +26,7 @@ from pellucid.errors import BundleError
 from pellucid.files import hash_file
 from pellucid.formats.tensor_names import weight_shapes
 from pellucid.text.tokenizers.marian import MarianTokenizer, unused_name
-from pellucid.text.tokenizers.tokenizer import write_vocabulary
+from pellucid.text.tokenizers.tokenizer import Tokenizer, write_vocabulary
 
 Take = Callable[[str], tuple[str, Tensor | None]]
 """Finds a tensor by our name: returns its name in the file, and the tensor in our shape."""
@@ -71,7 +71,7 @@ class ImportedModel:
 
     model: ModelConfig
     weights: Mapping[str, Tensor]
-    tokenizer: MarianTokenizer
+    tokenizer: Tokenizer
     decoding: DecodingConfig
     languages: LanguagesConfig
     files: tuple[Path, ...]

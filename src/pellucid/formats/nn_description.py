@@ -22,7 +22,7 @@ ROLES = (
 
 
 class NnModel(Strict):
-    """What the layers compute."""
+    """The computation of the layers."""
 
     num_heads: Width
     """``nhead``."""

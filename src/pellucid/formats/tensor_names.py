@@ -16,6 +16,12 @@ _HUGGING_FACE_TABLES = {
     "target_embedding.weight": "model.decoder.embed_tokens.weight",
     "output.weight": "lm_head.weight",
     "output.bias": "final_logits_bias",
+    **{
+        f"{part}.{ours}.{kind}": f"model.{part}.{theirs}.{kind}"
+        for part in ("encoder", "decoder")
+        for ours, theirs in (("norm", "layer_norm"), ("positions", "embed_positions"))
+        for kind in ("weight", "bias")
+    },
 }
 _HUGGING_FACE = {
     "self_attention.query": "self_attn.q_proj",
@@ -58,7 +64,7 @@ def weight_shapes(config: ModelConfig, *, has_output_bias: bool) -> dict[str, tu
 
 
 def hugging_face_name(name: str) -> str:
-    """Name a tensor as Hugging Face's MarianMT does.
+    """Name a tensor as Hugging Face's MarianMT does, and its relatives M2M100, mBART and BART.
 
     Example:
         ``encoder.layers.0.feed_forward.inner.weight`` is ``model.encoder.layers.0.fc1.weight``.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pellucid.functions.given_lines import GivenLines
     from pellucid.translate.translator import Translator
 
-ImportFormat = Literal["marian", "nn-transformer"]
+ImportFormat = Literal["auto", "marian", "nn-transformer"]
 ExportFormat = Literal["marian", "ctranslate2", "pellucid"]
 AskedPrecision = Literal["auto", "float32", "bfloat16", "int8"]
 
@@ -54,19 +54,19 @@ def convert(
     folder: str | Path,
     output: str | Path,
     *,
-    format: ImportFormat = "marian",
+    format: ImportFormat = "auto",
     config: str | Path | None = None,
 ) -> ConvertedModel:
     """Import a model of another program into a bundle.
 
     Args:
-        folder: the model as distributed: Hugging Face's MarianMT (``config.json``,
-            ``model.safetensors``), an unpacked zip file of OPUS-MT (``decoder.yml``, an
-            ``.npz``), or a model of Firefox Translations (a ``.bin`` and a vocabulary ``.spm``); or
-            for ``nn-transformer`` the checkpoint of a model that is built on PyTorch's
-            ``nn.Transformer``. No code in it is run.
+        folder: the model as distributed: Hugging Face's MarianMT, M2M100, NLLB or SMaLL-100
+            (``config.json``, ``model.safetensors``), an unpacked zip file of OPUS-MT
+            (``decoder.yml``, an ``.npz``), or a model of Firefox Translations (a ``.bin`` and a
+            vocabulary ``.spm``); or for ``nn-transformer`` the checkpoint of a model that is built
+            on PyTorch's ``nn.Transformer``. No code in it is run.
         output: the bundle to write, a new folder.
-        format: the format of the model.
+        format: the format of the model, which a folder shows by itself.
         config: for ``nn-transformer``, the TOML file that says what its weights do not. If it does
             not exist, a draft is written there and refused.
 
@@ -75,6 +75,7 @@ def convert(
         InputError: a folder is missing, or the output exists.
         BundleError: the folder is damaged, or holds another format.
     """
+    from pellucid.formats.from_fairseq import import_fairseq, is_of_fairseq
     from pellucid.formats.from_marian import import_marian
     from pellucid.formats.safe_reading import check_place
 
@@ -85,7 +86,8 @@ def convert(
     else:
         if config is not None:
             raise not_together("--config", f"--format {format}", "its folder says everything")
-        imported = import_marian(Path(folder))
+        is_fairseq = format == "auto" and is_of_fairseq(Path(folder))
+        imported = (import_fairseq if is_fairseq else import_marian)(Path(folder))
     imported.save(Path(output))
     return ConvertedModel(Path(output), imported.dropped)
 

@@ -19,6 +19,7 @@ from pellucid.evaluation.statistics import References, Scoring
 from pellucid.evaluation.tokenization import check_tokenizer, lowercase_and_tokenize
 from pellucid.files import expand_home
 from pellucid.functions.given_lines import read_given
+from pellucid.languages.codes import direction
 from pellucid.translate.call_options import check_names
 from pellucid.translate.translator import Translator, load
 
@@ -61,6 +62,7 @@ def evaluate(
     source: GivenLines | None = None,
     hypothesis: GivenLines | None = None,
     against: GivenLines | None = None,
+    source_language: str | None = None,
     to: str | None = None,
     changes: GivenChanges | None = None,
     tokenize: str | None = None,
@@ -80,7 +82,8 @@ def evaluate(
         source: the file or the lines to translate.
         hypothesis: the file or the lines of translations to score, in the place of a model.
         against: other translations to compare with (paired bootstrap).
-        to: the language whose code every line gets.
+        source_language: as for `Translator.translate`.
+        to: as for `Translator.translate`.
         changes: of the model, which is then compared with itself without them.
         tokenize: sacreBLEU's tokenizer, or ``none`` if both sides are tokenized already; chosen
             by the script unless given.
@@ -123,6 +126,7 @@ def evaluate(
     if source is None:
         raise InputError("A model needs text to translate. Give source=FILE.")
     sources = read_given("source", source)
+    to = direction(source_language, to)
     translator = model if isinstance(model, Translator) else load(model)
     if changes is not None:
         # Both by the same search, so that nothing but the change differs.

@@ -31,6 +31,7 @@ from pellucid.machine.hardware import available_memory
 from pellucid.model import EncoderDecoder
 from pellucid.model.cross_attention import AdditiveAttention, DotAttention
 from pellucid.model.layers import MultiHeadAttention
+from pellucid.text.language_tokens import code_problem
 from pellucid.text.token_words import mark_unknown
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
@@ -73,7 +74,7 @@ class PairData:
 
     @property
     def device(self) -> torch.device:
-        """Where the model computes."""
+        """The device that the model computes on."""
         return self.model.output_weight.device
 
     def to_tensor(self, values: Any, dtype: torch.dtype | None = None) -> Tensor:
@@ -225,12 +226,12 @@ def make_pair(
         raise InputError("No text was given: the line is empty. Write a sentence in it.")
     if isinstance(target, str):
         source, target = tokenizer.masked_pair(source, target)
-        target = tokenizer.encode_target(mark_unknown(tokenizer, target))
+        target = tokenizer.encode_translation(source, mark_unknown(tokenizer, target))
     target_ids = list(target)
     if not target_ids:
         raise InputError("No translation was given: the target has no tokens. Write one in it.")
     source_ids = tokenizer.encode_source(tokenizer.masked(source))
-    problem = problem_of(model, source_ids, target_ids)
+    problem = code_problem(tokenizer, source) or problem_of(model, source_ids, target_ids)
     if problem is not None:
         raise InputError(problem)
     # A copy of the weights in double precision, made once for a bundle.

@@ -110,9 +110,10 @@ def replay(
             warnings.warn(REPLACED_NOTHING, stacklevel=2)
     # A changed replay need not find what the unchanged decode found.
     if decode_log_probabilities is not None and (decoded_under_changes or not recorder.replaced):
-        checks["decode"] = max(
-            abs(one - other) for one, other in zip(logs, decode_log_probabilities, strict=True)
-        )
+        # A search counts what it is given as certain, whatever the model thinks of it.
+        given = len(pair.tokenizer.leading_ids(pair.target_ids))
+        both = zip(logs[given:], decode_log_probabilities[given:], strict=True)
+        checks["decode"] = max((abs(one - other) for one, other in both), default=0.0)
     decoded = None if decode_log_probabilities is None else tuple(decode_log_probabilities)
     return Trace(
         arrays=arrays,

@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 _LANGUAGES = """
-af afr Afrikaans|am amh Amharic|ar ara,arb Arabic|az aze Azerbaijani|be bel Belarusian
+af afr Afrikaans|am amh Amharic|ar ara,arb Arabic|az aze,azj Azerbaijani|be bel Belarusian
 bg bul Bulgarian|bn ben Bengali|bs bos Bosnian|ca cat Catalan|cs ces,cze Czech|cy cym Welsh
 da dan Danish|de deu,ger German|el ell,gre Greek|en eng English|eo epo Esperanto|es spa Spanish
 et est Estonian|eu eus Basque|fa fas,per,pes Persian|fi fin Finnish|fr fra,fre French|ga gle Irish
 gl glg Galician|gu guj Gujarati|he heb,iw Hebrew|hi hin Hindi|hr hrv Croatian|hu hun Hungarian
 hy hye,arm Armenian|id ind,in Indonesian|is isl,ice Icelandic|it ita Italian|ja jpn Japanese
 ka kat,geo Georgian|kk kaz Kazakh|km khm Khmer|kn kan Kannada|ko kor Korean|ky kir Kyrgyz
-la lat Latin|lo lao Lao|lt lit Lithuanian|lv lav Latvian|mk mkd Macedonian|ml mal Malayalam
-mn mon Mongolian|mr mar Marathi|ms msa,zsm Malay|mt mlt Maltese|my mya Burmese|ne nep Nepali
+la lat Latin|lo lao Lao|lt lit Lithuanian|lv lav,lvs Latvian|mk mkd Macedonian|ml mal Malayalam
+mn mon,khk Mongolian|mr mar Marathi|ms msa,zsm Malay|mt mlt Maltese|my mya Burmese|ne nep,npi Nepali
 nl nld,dut Dutch|nn nno Norwegian Nynorsk|no nor,nob,nb Norwegian|oc oci Occitan|pa pan Punjabi
 pl pol Polish|pt por Portuguese|ro ron,rum Romanian|ru rus Russian|si sin Sinhala
-sk slk,slo Slovak|sl slv Slovenian|sq sqi,alb Albanian|sr srp Serbian|sv swe Swedish
+sk slk,slo Slovak|sl slv Slovenian|sq sqi,alb,als Albanian|sr srp Serbian|sv swe Swedish
 sw swa,swh Swahili|ta tam Tamil|te tel Telugu|th tha Thai|tl tgl,fil Tagalog|tr tur Turkish
-uk ukr Ukrainian|ur urd Urdu|uz uzb Uzbek|vi vie Vietnamese|zh cmn,zho,chi Chinese
+uk ukr Ukrainian|ur urd Urdu|uz uzb,uzn Uzbek|vi vie Vietnamese|zh cmn,zho,chi Chinese
 """
 """The code of two letters, other codes, and the name in English."""
 
@@ -158,6 +158,11 @@ def read_tag(code: str) -> Tag:
     region = (match["region"] or "").upper()
     script = (match["script"] or "").title() or _MODIFIERS.get(modifier, "")
     return Tag(language, script or _SCRIPTS.get(f"{language}-{region}", ""), region)
+
+
+def direction(source: str | None, target: str | None) -> str | None:
+    """Join two languages to one text, ``en:fr``; the target alone without a source."""
+    return target if source is None else f"{source}:{target or ''}"
 
 
 def short_code(language: str) -> str:

@@ -32,11 +32,15 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True)
 class LengthLimits:
-    """What one translation may be: its greatest and least length, and how it begins."""
+    """What one translation may be: its greatest and least length, and how it begins.
+
+    The first ``num_given`` tokens of the prefix cost nothing.
+    """
 
     max_length: int
     min_length: int = 0
     prefix_ids: tuple[int, ...] = ()
+    num_given: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,11 @@ class Call:
         self.longest_limit = max(limit.max_length for limit in limits)
         limit_R = [limit.max_length for limit in limits]
         starts_R = _starts([best * limit for limit in limit_R])
-        prefixes = [limit.prefix_ids for limit in limits]
+        # Of those that cost nothing all bits are turned round, so that they are negative.
+        prefixes = [
+            (*(~id_ for id_ in one.prefix_ids[: one.num_given]), *one.prefix_ids[one.num_given :])
+            for one in limits
+        ]
         # C expects them in rising order (search.h).
         never = sorted(set(search.never))
         self._limit_R = limit_R

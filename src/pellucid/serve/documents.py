@@ -60,7 +60,8 @@ async def translate_documents(
             takes too long to read.
     """
     worker = parts.documents
-    languages = (task.model.source, dict(task.treatment).get("to") or task.model.target)
+    source, _, target = (dict(task.treatment).get("to") or "").rpartition(":")
+    languages = (source or task.model.source, target or task.model.target)
     read = []
     try:
         for one in documents:

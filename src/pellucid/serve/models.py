@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid.bundle import names_of_chain
 from pellucid.errors import InputError, suggestion
-from pellucid.languages.codes import are_same_language
+from pellucid.languages.codes import are_same_language, direction
 from pellucid.serve.answers.responses import Problem, about
+from pellucid.text.language_tokens import near_names
 from pellucid.wording.value_rules import show_value
 
 if TYPE_CHECKING:
@@ -70,9 +71,32 @@ class ServedModel:
         return codes or ((self.target,) if self.target else ())
 
     @property
+    def sources(self) -> tuple[str, ...]:
+        """Codes of all source languages: those of its targets if it knows every direction."""
+        return self.targets if self.is_for_all else ((self.source,) if self.source else ())
+
+    @property
     def is_for_several(self) -> bool:
         """True if each text must name its target language."""
         return bool(self.translator.tokenizer.language_codes)
+
+    @property
+    def is_for_all(self) -> bool:
+        """True if every one of its languages may be translated into every other one."""
+        return self.translator.tokenizer.needs_code
+
+    def code_of(self, source: str | None, target: str | None) -> str | None:
+        """Return the languages that each text must name; None for a model of one direction."""
+        if not self.is_for_several:
+            return None
+        return direction(source, target) if self.is_for_all else target
+
+    def has(self, source: str | None, target: str | None) -> bool:
+        """Tell whether the model translates between two languages; None is any."""
+        if not self.is_for_all:
+            return source in (None, self.source) and (target is None or target in self.targets)
+        asked = [one for one in (source, target) if one is not None]
+        return all(len(near_names(self.targets, one)) == 1 for one in asked)
 
     def decide(self, given: Mapping[str, Any], *, is_plain: bool) -> Options:
         """Check decoding options, and ask for the same text in any batch unless they say otherwise.
@@ -234,13 +258,21 @@ class Models:
             raise Problem(422, sentence, code="unknown_model", field="model")
         choices = list(self) if name is None else [self._by_name[name]]
         for model in choices:
-            if source in (None, model.source) and (target is None or target in model.targets):
+            if model.has(source, target):
                 return model
         if may_chain and name is None and source and target:
             found = self.find_chain(source, target)
             if found is not None:
                 return found
-        pairs = sorted({f"{one.source}-{target}" for one in choices for target in one.targets})
+        pairs = sorted(
+            {
+                f"{own}-{target}"
+                for one in choices
+                # Of a model of many languages the pairs would fill pages.
+                for own in (("any",) if one.is_for_all else (one.source,))
+                for target in one.targets
+            }
+        )
         raise Problem(
             422,
             f"There is no model{'' if name is None else f' {name!r}'}"

@@ -7,11 +7,12 @@ not know, the translation may be in any of its languages. A code is not a word o
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pellucid.arguments import check_text
 from pellucid.errors import InputError, suggestion
-from pellucid.languages.codes import pick_codes
+from pellucid.languages.codes import find_language, pick_codes
+from pellucid.languages.more_names import other_codes
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.lines import CutLine
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -40,30 +41,80 @@ def split_code(tokenizer: Tokenizer, source: str) -> tuple[str, str]:
 
 
 def find_code(tokenizer: Tokenizer, language: str) -> str:
-    """Find the code of a language.
+    """Find the code of a language, or of two.
 
     Args:
         tokenizer: of the model.
-        language: such as ``fra``, or the whole code ``>>fra<<``.
+        language: such as ``fra``, ``fr``, ``fra_Latn``, ``French``, or the whole code ``>>fra<<``;
+            before it, and a colon, the source's language, for a model that reads it.
 
     Raises:
-        InputError: the model has no codes, or does not have this one.
+        InputError: the model has no codes, does not have this one, or reads both languages and is
+            given one.
     """
     names = {code[2:-2]: code for code in tokenizer.language_codes}
+    source, _, target = language.removeprefix(">>").removesuffix("<<").rpartition(":")
     if not names:
         raise InputError(
-            f"A target language needs a model with language codes, but this model has none "
-            f"({language}). Leave it out."
+            "A language needs a model with language codes, but this model has none "
+            f"({language.strip(':')}). Leave it out."
         )
-    bare = language.removeprefix(">>").removesuffix("<<")
-    if bare not in names:
-        near = pick_codes(bare, names)
-        advice = f"Did you mean {near[0]!r}?" if len(near) == 1 else suggestion(bare, names)
-        raise InputError(
-            f"The target language must be one that the model has a code for, but is {bare!r}. "
-            f"{advice}"
+    if tokenizer.reads_source_language:
+        if not source or not target:
+            raise need_languages(tokenizer)
+        both = (
+            _find_name(names, one, side) for one, side in ((source, "source"), (target, "target"))
         )
-    return names[bare]
+        return f">>{':'.join(both)}<<"
+    if not target:
+        raise need_languages(tokenizer)
+    # Such a model reads any of its languages, and is told only the one to write.
+    return names[_find_name(names, target, "target")]
+
+
+def _find_name(names: Collection[str], wanted: str, side: str) -> str:
+    """Find the name that a model has for a language: the same one, or the only one as near."""
+    near = near_names(names, wanted)
+    if len(near) == 1:
+        return near[0]
+    advice = suggestion(wanted, names)
+    if near:
+        advice = f"Name one of {', '.join(near)}."
+    elif len(names) > _MOST_CODES and advice.startswith("Known"):
+        advice = f"It has {len(names)} languages: pellucid inspect MODEL lists them."
+    raise InputError(
+        f"The {side} language must be one that the model has a code for, but is {wanted!r}. "
+        f"{advice}"
+    )
+
+
+def near_names(names: Collection[str], wanted: str) -> list[str]:
+    """List the names that may mean a language: ``fra_Latn`` for ``fr``, ``fra`` or ``French``."""
+    if wanted in names:
+        return [wanted]
+    asked = [find_language(wanted), wanted, *other_codes(wanted)]
+    # A script or a region stays: kas_Deva is one of two that are called Kashmiri.
+    found = (pick_codes(one, names) for one in asked if one)
+    return next(filter(None, found), [])
+
+
+def need_languages(tokenizer: Tokenizer) -> InputError:
+    """Word the refusal of a text without the languages that a model must be told."""
+    names = [code[2:-2] for code in tokenizer.language_codes]
+    has_both = tokenizer.reads_source_language
+    options = "--from LANGUAGE and --to LANGUAGE" if has_both else "--to LANGUAGE"
+    code = f">>{names[0]}:{names[-1]}<<" if has_both else tokenizer.language_codes[0]
+    return InputError(
+        f"This model has {len(names)} languages, and cannot guess which are meant. Give {options}, "
+        f"or begin each line with a code such as {code}."
+    )
+
+
+def code_problem(tokenizer: Tokenizer, source: str) -> str | None:
+    """Say that a line lacks the code without which its model cannot read it; None if not."""
+    if not tokenizer.needs_code or not source.strip() or tokenizer.language_code(source):
+        return None
+    return need_languages(tokenizer).sentence
 
 
 def with_code(tokenizer: Tokenizer, code: str, source: str) -> str:
@@ -81,9 +132,13 @@ def with_codes(tokenizer: Tokenizer, language: str | None, texts: Sequence[str])
     """Begin the lines of some texts with the code of a language; None leaves them as they are.
 
     Raises:
-        InputError: the model has no such code.
+        InputError: the model has no such code, or cannot do without one.
     """
     if language is None:
+        # A line that was cut hides what it begins with.
+        for one in texts if tokenizer.needs_code else ():
+            if not isinstance(one, CutLine) and (problem := code_problem(tokenizer, one)):
+                raise InputError(problem)
         return texts
     check_text("to", language)
     code = find_code(tokenizer, language)
@@ -107,7 +162,7 @@ def find_fault(tokenizer: Tokenizer, source: str) -> str:
     if match is None:
         return MISSING if codes and source.strip() else ""
     code = match[0].strip()
-    return "" if code in codes else code
+    return "" if tokenizer.knows_code(code) else code
 
 
 class CodeFaults:

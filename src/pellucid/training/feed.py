@@ -6,6 +6,8 @@ import queue
 import threading
 from collections.abc import Generator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +16,19 @@ from pellucid.config import Recipe
 from pellucid.data import (
     Batch,
     BatchOrder,
+    BatchShape,
+    EpochPlan,
     EpochText,
     TokenStore,
+    choose_shapes,
     make_batch,
+    padding_share,
     pairs_of_epoch,
+    plan_in_shapes,
     turned_pairs,
     with_guide,
 )
+from pellucid.terminal.text import count_of
 from pellucid.training.start.prepare import PreparedData
 
 AHEAD = 8
@@ -42,10 +50,16 @@ class Feed:
         prepared: the data.
         recipe: seed, batches per update, fixed lengths.
         max_tokens_per_batch: positions of a batch on either side.
+        has_few_shapes: True to fill batches up to the shapes of a table.
     """
 
     def __init__(
-        self, prepared: PreparedData, recipe: Recipe, *, max_tokens_per_batch: int
+        self,
+        prepared: PreparedData,
+        recipe: Recipe,
+        *,
+        max_tokens_per_batch: int,
+        has_few_shapes: bool = False,
     ) -> None:
         self._prepared = prepared
         self._training = recipe.training
@@ -55,7 +69,10 @@ class Feed:
             seed=recipe.training.seed,
             max_tokens_per_batch=max_tokens_per_batch,
             pairs_of=self._pairs_of if recipe.data.train_weights else None,
+            plan_with=self._plan_in_shapes if has_few_shapes else None,
         )
+        self._data = recipe.data
+        self._max_tokens = max_tokens_per_batch
 
     def updates(self, after: int) -> Generator[UpdateBatches]:
         """Yield updates without end, starting after so many; close it to end the thread.
@@ -112,6 +129,34 @@ class Feed:
         first_epoch, _ = places[0]
         return UpdateBatches(first_epoch, batches)
 
+    @cached_property
+    def shapes(self) -> tuple[BatchShape, ...]:
+        """The shapes of the table, which the first epoch decides."""
+        text = self._text_of(0)
+        sources = text.source_lengths
+        targets = text.target_lengths
+        has_weights = bool(self._data.train_weights)
+        if has_weights:
+            pairs = self._pairs_of(0)
+            sources = sources[pairs]
+            targets = targets[pairs]
+        varies = has_weights or self._prepared.variants is not None
+        return choose_shapes(sources, targets, max_tokens_per_batch=self._max_tokens, varies=varies)
+
+    def describe_shapes(self) -> str:
+        """Say how many shapes batches have, and what that costs."""
+        text = self._text_of(0)
+        padding = padding_share(self._order.plan(0), text.source_lengths, text.target_lengths)
+        return (
+            f"Batches have {count_of(len(self.shapes), 'shape')}; {padding:.1%} of their positions "
+            "are padding."
+        )
+
+    def _plan_in_shapes(
+        self, sources: NDArray[np.int32], targets: NDArray[np.int32], **how: Any
+    ) -> EpochPlan:
+        return plan_in_shapes(sources, targets, self.shapes, **how)
+
     def batches_in_epoch(self, epoch: int) -> int:
         """Count the batches of an epoch; epochs differ by a few."""
         return len(self._order.plan(epoch))
@@ -130,6 +175,7 @@ class Feed:
             pad_id=tokenizer.pad_id,
             start_id=tokenizer.target_start_id,
             turned=turned,
+            shape=self._order.plan(epoch).shape_of(index),
         )
         if links is None:
             return batch

@@ -131,7 +131,12 @@ def train(
         keep_freed_memory()
         num_batches = trainer.feed.batches_in_epoch(0)
         for line in announce(
-            trainer.recipe, prepared, trainer.learner, filled.choices, num_batches=num_batches
+            trainer.recipe,
+            prepared,
+            trainer.learner,
+            filled.choices,
+            num_batches=num_batches,
+            shapes=trainer.feed.describe_shapes() if trainer.learner.plan.has_few_shapes else "",
         ):
             run.log(line)
         with TrainingProgress(is_wanted=progress) as bar:
@@ -194,7 +199,12 @@ class Trainer:
         state = self.learner.state
         run.drop_after(state.step, state.validated_step)
         check_validation(state, prepared.validation)
-        self.feed = Feed(prepared, recipe, max_tokens_per_batch=plan.max_tokens_per_batch)
+        self.feed = Feed(
+            prepared,
+            recipe,
+            max_tokens_per_batch=plan.max_tokens_per_batch,
+            has_few_shapes=plan.has_few_shapes,
+        )
         self.threads = ThreadTrials(plan.threads if plan.has_same_bits_on_any_threads else 1)
         self._saver = Saver(run, recipe, prepared.store, self.learner)
         self._metrics = MetricsWriter(run, training, state.step)

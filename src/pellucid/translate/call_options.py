@@ -37,6 +37,7 @@ class TranslationOptions(DecodingOptions, total=False):
     unknown: Unknown
     retry: bool
     align: bool | Aligner
+    source_language: str | None
     to: str | None
     changes: GivenChanges | None
     batch_tokens: int

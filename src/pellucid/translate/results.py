@@ -199,7 +199,7 @@ NOTHING = TranslatedHypothesis("")
 
 
 class ModelStep(NamedTuple):
-    """What one model of a chain made of a text.
+    """The work of one model of a chain on a text.
 
     Attributes:
         model: its name.

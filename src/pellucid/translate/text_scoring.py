@@ -11,6 +11,7 @@ from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.decoder import Decoder
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import DataError
+from pellucid.text.language_tokens import code_problem
 from pellucid.text.reading.lines import not_a_line
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import Scored
@@ -75,8 +76,12 @@ def score_pairs(
         tokenizer.encode_sources([source for source, _ in pairs_read]),
         tokenizer.encode_targets([target for _, target in pairs_read]),
     )
-    for index, (source_ids, target_ids) in enumerate(zip(*encoded, strict=True)):
-        problem = faults[index] or builder.too_long(source_ids) or _too_long(target_ids, limit)
+    for index, (source_ids, written_ids) in enumerate(zip(*encoded, strict=True)):
+        target_ids = [*tokenizer.given_ids(pairs_read[index][0]), *written_ids]
+        no_code = code_problem(tokenizer, pairs_read[index][0])
+        problem = (
+            faults[index] or no_code or builder.too_long(source_ids) or _too_long(target_ids, limit)
+        )
         scored.append(Scored(sources[index], targets[index], error=problem))
         if problem is None:
             pairs[index] = (source_ids, target_ids)
@@ -101,6 +106,9 @@ def _score_group(
         if any(map(math.isnan, logs)):
             scored[index] = replace(scored[index], error=OVERFLOW)
             continue
+        given = len(tokenizer.leading_ids(ids))
+        # What is given is certain, as in a search.
+        logs = (*[0.0] * given, *logs[given:])
         scored[index] = replace(
             scored[index],
             tokens=tuple(tokenizer.target_tokens(ids)),

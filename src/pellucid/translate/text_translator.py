@@ -11,6 +11,7 @@ from pellucid.config import DecodingConfig, Precision, Splitting, TreatmentConfi
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.decode.hypothesis import Hypothesis
+from pellucid.languages.codes import direction
 from pellucid.text.link_choices import UnitRule
 from pellucid.text.word_forms import Match
 from pellucid.translate.attended_words import AttentionReader
@@ -103,6 +104,7 @@ class TextTranslator(LoadedModel):
         unknown: Unknown = "token",
         retry: bool = False,
         align: bool | Aligner = False,
+        source_language: str | None = None,
         to: str | None = None,
         changes: GivenChanges | None = None,
         batch_tokens: int = BATCH_TOKENS,
@@ -144,7 +146,10 @@ class TextTranslator(LoadedModel):
                 repeats itself, is too long, unfinished, stuck or empty.
             align: link the words of each hypothesis and the source (its ``alignment``). An
                 `Aligner` says how, and keeps its choice of a head for later calls.
-            to: the language whose code, such as ``>>fra<<``, every line gets instead of its code.
+            source_language: the language to translate from, for a model that must be told, as
+                NLLB: ``fra_Latn``, ``fr`` or ``French``.
+            to: the language to translate into, for a model that has several. Every line gets its
+                code, such as ``>>fra<<``, instead of its own.
             changes: of the model, as for `changed`.
             batch_tokens: approximate number of positions to compute at once.
             options: decoding options such as ``beam=5``, the fields of `DecodingConfig`, on top of
@@ -159,6 +164,7 @@ class TextTranslator(LoadedModel):
         how = {"clean": clean, "split": split, "unknown": unknown, "retry": retry}
         given = Phrases.read(prefix, forbid, require, glossary, constraints, glossary_match)
         phrases = chosen._fit(given)
+        to = direction(source_language, to)
         lines = chosen._line_translation(how, align, to, batch_tokens, options)
         if isinstance(texts, str):
             return lines.translate([texts], phrases.for_texts([texts]))[0]
@@ -222,6 +228,7 @@ class TextTranslator(LoadedModel):
         constraints: LineConstraints = UNCONSTRAINED,
         clean: bool = True,
         split: Splitting = "sentences",
+        source_language: str | None = None,
         to: str | None = None,
         **options: Unpack[DecodingOptions],
     ) -> TranslationStream:
@@ -242,6 +249,7 @@ class TextTranslator(LoadedModel):
         refuse_several(options, "stream")
         check_kind("split", split, Splitting)
         how = Treatment(clean, split)
+        to = direction(source_language, to)
         line, hidden, config = self._prepare_line(text, phrases, how, to, options)
         writer = TranslationWriter(
             self.attention_reader(), self._preparer.learned, bundle=self._bundle

@@ -10,6 +10,7 @@ from pellucid.arguments import check_count, check_kind, list_pairs, named, refus
 from pellucid.bundle import open_bundle, resolve_model
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import Constraints
+from pellucid.languages.codes import direction
 from pellucid.machine.devices import device_in_use, resolve_device
 from pellucid.machine.hardware import set_threads, use_threads
 from pellucid.text.language_tokens import with_codes
@@ -122,6 +123,7 @@ class Translator(TextTranslator):
         sources: str,
         targets: str,
         *,
+        source_language: str | None = None,
         to: str | None = None,
         changes: GivenChanges | None = None,
         batch_tokens: int = BATCH_TOKENS,
@@ -133,6 +135,7 @@ class Translator(TextTranslator):
         sources: Iterable[str],
         targets: Iterable[str],
         *,
+        source_language: str | None = None,
         to: str | None = None,
         changes: GivenChanges | None = None,
         batch_tokens: int = BATCH_TOKENS,
@@ -144,6 +147,7 @@ class Translator(TextTranslator):
         sources: str | Iterable[str],
         targets: str | Iterable[str],
         *,
+        source_language: str | None = None,
         to: str | None = None,
         changes: GivenChanges | None = None,
         batch_tokens: int = BATCH_TOKENS,
@@ -155,6 +159,7 @@ class Translator(TextTranslator):
         Args:
             sources: the line to translate, or several.
             targets: a translation of each; an empty one is only ``</s>``.
+            source_language: as for `translate`.
             to: as for `translate`.
             changes: as for `changed`.
             batch_tokens: maximum number of positions of one side to compute at once.
@@ -166,6 +171,7 @@ class Translator(TextTranslator):
 
         check_count("batch_tokens", batch_tokens)
         is_one, given, each = list_pairs(sources, targets)
+        to = direction(source_language, to)
         coded = with_codes(self.tokenizer, to, given)
         builder = self._request_builder
         decoder = self.decoder if changes is None else self.changed(changes).decoder
@@ -185,6 +191,7 @@ class Translator(TextTranslator):
         everything: bool = False,
         float64: bool = False,
         changes: GivenChanges | None = None,
+        source_language: str | None = None,
         to: str | None = None,
         **options: Any,
     ) -> Trace:
@@ -199,6 +206,7 @@ class Translator(TextTranslator):
             float64: keep arrays in double precision instead of rounding them to float32.
             changes: what changes during the replay, as for `translate`. The line is translated
                 without them; ``t.changed(changes).look(text)`` also translates under them.
+            source_language: as for `translate`.
             to: as for `translate`; the trace shows the code, which the model reads.
             options: as for `look_at_each`.
 
@@ -217,7 +225,7 @@ class Translator(TextTranslator):
             everything=everything,
             float64=float64,
             changes=changes,
-            to=to,
+            to=direction(source_language, to),
             options=options,
         )
 
@@ -256,6 +264,7 @@ class Translator(TextTranslator):
         *,
         changes: GivenChanges | None = None,
         float64: bool = False,
+        source_language: str | None = None,
         to: str | None = None,
         **options: Any,
     ) -> Pair:
@@ -267,6 +276,7 @@ class Translator(TextTranslator):
             changes: what changes every run of the pair, as for `translate`. The line is translated
                 without them, and measures take only unchanged pairs.
             float64: compute in double precision.
+            source_language: as for `translate`.
             to: as for `translate`.
             options: fields of `DecodingConfig`, on top of the model's defaults.
 
@@ -278,7 +288,13 @@ class Translator(TextTranslator):
 
         check_names(options, self.pair)
         return pair_of_line(
-            self, text, translation, changes=changes, float64=float64, to=to, options=options
+            self,
+            text,
+            translation,
+            changes=changes,
+            float64=float64,
+            to=direction(source_language, to),
+            options=options,
         )
 
     @named()

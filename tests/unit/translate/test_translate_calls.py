@@ -150,7 +150,7 @@ def test_phrases_are_keywords_as_in_the_command(translator: Translator, tmp_path
         ({"lr": 1e-3}, "It is a setting of training: training.learning_rate."),
         ({"epochs": 3}, "It is a setting of training: training.max_steps."),
         ({"threads": 3}, "It is an argument of pellucid.load: load(model, threads=…)."),
-        ({"device": "cuda"}, "Translation computes on the processor"),
+        ({"device": "cuda"}, "It is an argument of pellucid.load"),
         ({"beam": "5"}, "beam must be a whole number, but is '5'. Change it."),
         ({"forbid": ["soupe", " "]}, "forbid must be phrases, but one is empty."),
         ({"forbid": ["soupe", 3]}, "forbid[1] must be a text, but is 3."),

@@ -24,6 +24,7 @@ from pellucid.cli.options import (
     CONSTRAINTS,
     Device,
     Ensemble,
+    From,
     Json,
     Model,
     Option,
@@ -35,6 +36,7 @@ from pellucid.cli.options import (
     given_of,
 )
 from pellucid.errors import InputError
+from pellucid.languages.codes import direction
 
 if TYPE_CHECKING:
     from pellucid.bulk.driver import Crew
@@ -111,6 +113,7 @@ def bulk_run(
     output: str,
     score: bool = False,
     json: Json = False,
+    source_language: From = None,
     to: To = None,
     ensemble: Ensemble = None,
     workers: Workers = None,
@@ -135,7 +138,9 @@ def bulk_run(
 
     check_rules(RULES, {"score": score, "json": json, **options})
     paths, kind = bulk_jobs.find_inputs(shards)
-    task = _make_task(model, kind, score, json, to, ensemble or (), options)
+    task = _make_task(
+        model, kind, score, json, direction(source_language, to), ensemble or (), options
+    )
     make_crew = partial(_make_crew, workers, ray)
     return bulk_jobs.begin(
         task, paths, output, make_crew, piece_bytes=piece_bytes, any_machine=any_machine

@@ -15,8 +15,7 @@ from pellucid.cli.options import described
     out=("BUNDLE", "The bundle to write, a new folder.", {"name": "-o --output"}),
     kind=(
         "",
-        "The format: MarianMT, OPUS-MT or Marian itself; or a checkpoint of PyTorch's "
-        "nn.Transformer.",
+        "The format, which a folder shows by itself; or a checkpoint of PyTorch's nn.Transformer.",
         {"name": "--format"},
     ),
     config=(
@@ -33,15 +32,15 @@ def convert(
         ),
     ],
     out: Path,
-    kind: Literal["marian", "nn-transformer"] = "marian",
+    kind: Literal["auto", "marian", "nn-transformer"] = "auto",
     config: Path | None = None,
 ) -> None:
     """Import a model of another program into a bundle.
 
-    FOLDER holds Hugging Face's MarianMT (config.json, model.safetensors), an unpacked zip file
-    of OPUS-MT (decoder.yml, an .npz), or a model of Firefox Translations (a .bin and a vocabulary
-    .spm, unpacked). No code in it is run. Settings of a translation that a bundle has no form for
-    are named on standard error.
+    FOLDER holds Hugging Face's MarianMT, M2M100, NLLB or SMaLL-100 (config.json,
+    model.safetensors), an unpacked zip file of OPUS-MT (decoder.yml, an .npz), or a model of
+    Firefox Translations (a .bin and a vocabulary .spm, unpacked). No code in it is run. Settings of
+    a translation that a bundle has no form for are named on standard error.
 
     With --format nn-transformer it is a checkpoint that torch.save wrote of a model built on
     PyTorch's nn.Transformer, and --config describes the rest.

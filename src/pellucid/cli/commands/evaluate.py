@@ -21,7 +21,7 @@ from pellucid.cli.lines.pair_files import SOURCE, Pairs, pair_files
 from pellucid.cli.lines.streams import read_parallel, to_json_line
 from pellucid.cli.lines.translate_lines import change_translator
 from pellucid.cli.option_rules import Apart, check_rules
-from pellucid.cli.options import Device, Json, ModelChanges, Threads, To, described
+from pellucid.cli.options import Device, From, Json, ModelChanges, Threads, To, described
 from pellucid.errors import InputError
 from pellucid.files import expand_home
 from pellucid.text.reading.pair_sides import is_table
@@ -76,6 +76,7 @@ def evaluate(
     reference: list[str] | None = None,
     source: str | None = None,
     hypothesis: str | None = None,
+    source_language: From = None,
     to: To = None,
     change: ModelChanges = None,
     against: str | None = None,
@@ -109,7 +110,7 @@ def evaluate(
         source = sides["--source"]
         reference = [sides["--reference"]]
     if model is None:
-        own = {"--to": to, "--change": change}
+        own = {"--from": source_language, "--to": to, "--change": change}
         _refuse_of_model([*(name for name, value in own.items() if value), *map(option_for, given)])
         if threads is not None:
             warn("--threads has no effect without MODEL, which translates.")
@@ -132,6 +133,7 @@ def evaluate(
         source=columns["--source"] if translator is not None else None,
         hypothesis=columns.get("--hypothesis"),
         against=columns.get("--against"),
+        source_language=source_language,
         to=to,
         changes=change,
         tokenize=tokenize,

@@ -16,6 +16,7 @@ from pellucid.cli.lines.translate_lines import change_translator
 from pellucid.cli.options import (
     Device,
     Ensemble,
+    From,
     Json,
     Model,
     ModelChanges,
@@ -42,6 +43,7 @@ def score(
     target: str | None = None,
     tokens: bool = False,
     json: Json = False,
+    source_language: From = None,
     to: To = None,
     change: ModelChanges = None,
     output_file: OutputFile = STANDARD,
@@ -65,6 +67,7 @@ def score(
     number = 0
     # Files are checked first: PyTorch and the model take seconds to load.
     with open_output(output_file, may_overwrite=overwrite) as output:
+        from pellucid.languages.codes import direction
         from pellucid.text.language_tokens import CodeFaults, find_fault
         from pellucid.translate.translator import load
 
@@ -72,6 +75,7 @@ def score(
         if change:
             translator = change_translator(translator, change)
         codes = CodeFaults()
+        to = direction(source_language, to)
         for sources, targets in windows:
             for scored in translator.score(sources, targets, to=to):
                 if scored.error is not None:

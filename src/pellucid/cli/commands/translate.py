@@ -38,6 +38,7 @@ from pellucid.cli.options import (
     CONSTRAINTS,
     Device,
     Ensemble,
+    From,
     Json,
     Model,
     ModelChanges,
@@ -49,6 +50,7 @@ from pellucid.cli.options import (
     described,
 )
 from pellucid.errors import InputError, not_together
+from pellucid.languages.codes import direction
 
 if TYPE_CHECKING:
     from pellucid.cli.lines.document_windows import DocumentForm
@@ -135,6 +137,7 @@ def translate(
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,
     json: Json = False,
+    source_language: From = None,
     to: To = None,
     change: ModelChanges = None,
     stream: bool = False,
@@ -199,7 +202,7 @@ def translate(
         form=choose_form(given, is_json=json),
         treatment=given_treatment(options),
         ensemble=tuple(ensemble or ()),
-        to=to,
+        to=direction(source_language, to),
         aligner=_make_aligner(translator, options) if options["align"] else None,
         change=tuple(change or ()),
     )

@@ -84,6 +84,9 @@ class TranslationJob:
     def languages(self) -> tuple[str, str]:
         """The codes of the model's source and target language; empty if unknown."""
         languages = self.translator.languages
+        if self.translator.tokenizer.needs_code and self.code:
+            source, _, target = self.code[2:-2].rpartition(":")
+            return source, target
         return languages.source, languages.target
 
     @property

@@ -65,7 +65,9 @@ class RequestBuilder:
             )
         limit = self._max_length(len(source_ids), config)
         shortest = max(config.min_length, math.ceil(len(source_ids) * config.min_length_ratio))
+        given = self._tokenizer.given_ids(text)
         prefix = prefix_ids(self._tokenizer, constraints.prefix) if constraints.prefix else ()
+        prefix = (*given, *prefix)
         required = tuple(required_ids(self._tokenizer, phrase) for phrase in constraints.required)
         # The prefix may hold the phrases, so it and they are not added up.
         needed = 1 + max(len(prefix), sum(map(len, required)))
@@ -80,6 +82,7 @@ class RequestBuilder:
             max_length=limit,
             min_length=shortest,
             prefix_ids=prefix,
+            num_given=len(given),
             forbidden=config.forbidden_tokens,
             required=required,
             key=text,

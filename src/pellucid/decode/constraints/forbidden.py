@@ -156,7 +156,7 @@ class TextRule:
             classes = automaton.classes
             token_Y = torch.tensor(list(classes), dtype=torch.long)
             class_Y = torch.tensor(list(classes.values()), dtype=torch.long, device=device)
-            self._class_PU[place, token_Y] = class_Y
+            self._class_PU[place, token_Y.to(device)] = class_Y
             next_SC = torch.tensor(automaton.next)
             self._next_PSC[place, : len(next_SC), : next_SC.shape[1]] = next_SC
             gain_SC = torch.tensor(automaton.gain)

@@ -21,6 +21,8 @@ class Request:
         max_length: the maximum number of tokens of a translation, ``</s>`` included.
         min_length: the minimum, ``</s>`` included.
         prefix_ids: the beginning of the translation.
+        num_given: how many of its first tokens belong to the question, such as the language that is
+            translated into: their log-probability is 0, and no score counts it.
         forbidden: token sequences that it must not hold.
         required: token sequences that it must hold.
         key: the text from which its random numbers are derived.
@@ -33,6 +35,7 @@ class Request:
     max_length: int
     min_length: int = 0
     prefix_ids: tuple[int, ...] = ()
+    num_given: int = 0
     forbidden: tuple[tuple[int, ...], ...] = ()
     required: tuple[tuple[int, ...], ...] = ()
     key: str = ""

@@ -76,6 +76,15 @@ def make_rules(
     return rules
 
 
+def leave_only_given(logits_AV: Tensor, requests: Sequence[Request], history: TokenHistory) -> None:
+    """Give the tokens that belong to the question (``num_given``) the probability 1, in place."""
+    places = zip(history.length_A.tolist(), history.request_A.tolist(), strict=True)
+    for row, (length, request) in enumerate(places):
+        if length < requests[request].num_given:
+            logits_AV[row] = -torch.inf
+            logits_AV[row, requests[request].prefix_ids[length]] = 0.0
+
+
 def _distinct(groups: Iterable[Group]) -> tuple[list[Group], list[int]]:
     """List the different ones, and the place of each in that list.
 

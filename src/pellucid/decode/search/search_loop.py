@@ -21,7 +21,7 @@ from torch import Tensor
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.constraints.required import RequiredPhrases
-from pellucid.decode.constraints.rules import make_rules
+from pellucid.decode.constraints.rules import leave_only_given, make_rules
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
 from pellucid.decode.logits import log_normalizer
 from pellucid.decode.search.beams import NO_REQUEST, Beams
@@ -97,6 +97,7 @@ class Search:
             config.sample or config.repetition_penalty > 1 or self._phrases is not None
         )
         # Requests stand in line twice: until they are encoded, and then until a slot is free.
+        self._has_given = any(request.num_given for request in requests)
         self._waiting = range(len(requests))
         self._encoded = range(0)
         self._memory: Any = None
@@ -131,6 +132,8 @@ class Search:
         beams = self.beams
         is_growing_A = beams.total_BW.flatten() > -math.inf
         logits_AV = self._stepper.step(self._state, self._newest_A, is_growing_A)
+        if self._has_given:
+            leave_only_given(logits_AV, self._requests, beams.history)
         normalizer_A = log_normalizer(logits_AV)
         # One number to look at, which is not finite if any of them is not.
         if not math.isfinite(normalizer_A.sum()):

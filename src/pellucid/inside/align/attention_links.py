@@ -30,7 +30,7 @@ from pellucid.inside.align.linked_units import (
 )
 from pellucid.inside.pair import problem_of
 from pellucid.model import EncoderDecoder
-from pellucid.text.language_tokens import split_code
+from pellucid.text.language_tokens import code_problem, split_code
 from pellucid.text.link_choices import LinkRule, UnitRule
 from pellucid.text.token_words import mark_unknown, unknown_pieces
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -249,9 +249,10 @@ class _Aligner:
         shares = (0.0,) * len(self.views)
         ids = (
             tokenizer.encode_source(source),
-            tokenizer.encode_target(mark_unknown(tokenizer, target)),
+            tokenizer.encode_translation(source, mark_unknown(tokenizer, target)),
         )
-        problem = given.faults.get(number) or problem_of(self.model, *ids)
+        no_code = code_problem(tokenizer, source)
+        problem = given.faults.get(number) or no_code or problem_of(self.model, *ids)
         units: list[Units] = []
         for side, line, one in zip(SIDES, lines, ids, strict=True):
             words = given.words(side, number)

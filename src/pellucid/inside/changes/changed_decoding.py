@@ -122,7 +122,9 @@ class ReplayDecoder:
         if not all(map(math.isfinite, found.log_probabilities)):
             return OVERFLOWED
         is_finished = found.ids[-1] == self._tokenizer.config.eos_id
-        return Hypothesis(found.ids, found.log_probabilities, is_finished, found.log_probability)
+        given = request.num_given
+        logs = (*[0.0] * given, *found.log_probabilities[given:])
+        return Hypothesis(found.ids, logs, is_finished, sum(logs))
 
     def stream(self, request: Request, config: DecodingConfig) -> Iterator[Decided]:
         """Yield the whole answer to one request."""

@@ -194,6 +194,8 @@ def what_if(
         raise InputError("A random baseline needs changes of heads as text, but is of a probe.")
     draws = random_heads(pair, own, num_random, seed=seed) if num_random else []
     forced = prefix_ids(pair.tokenizer, prefix) if prefix else ()
+    # The language of the translation stays that of the original output.
+    forced = (*pair.tokenizer.leading_ids(pair.target_ids), *forced)
     # A changed model may never write the end; twice the length shows that too.
     limit = max_length or 2 * len(pair.target_ids) + 20
     before = decode_under(pair, UNCHANGED, prefix_ids=forced, max_length=limit)

@@ -184,7 +184,7 @@ def find_contrast(pair: PairData, target: str, why: str, other: str | None) -> C
     # Its marks stay where they are.
     others[number] = word.replace(bare, wanted, 1)
     text = _replaced(target, words, number, others[number])
-    other_ids = tokenizer.encode_target(text)
+    other_ids = [*tokenizer.leading_ids(pair.target_ids), *tokenizer.encode_target(text)]
     new = line_words(text)
     last = number + max(len(new) - len(words), 0)  # the other may be several words
     second = _tokens(pair, text, other_ids, new, range(number, last + 1))

@@ -23,6 +23,7 @@ from pellucid.inside.changes.changed_decoding import ReplayDecoder
 from pellucid.inside.changes.cutting import change_model
 from pellucid.inside.changes.place import Place
 from pellucid.inside.pair import check_memory, problem_of
+from pellucid.text.language_tokens import code_problem
 from pellucid.text.reading.lines import not_a_line
 from pellucid.text.token_words import mark_unknown
 
@@ -126,7 +127,8 @@ def prepare_study_lines(
         target_ids: list[int] = []
         if fault is None:
             source_ids = tokenizer.encode_source(source)
-            target_ids = tokenizer.encode_target(mark_unknown(tokenizer, target))
+            target_ids = tokenizer.encode_translation(source, mark_unknown(tokenizer, target))
+        fault = fault or code_problem(tokenizer, source)
         problems[number] = fault or problem_of(bundle.model, source_ids, target_ids)
         pairs.append((source_ids, target_ids))
         texts.append((source, target))

@@ -156,6 +156,12 @@ void draw_tokens(scratch *s, const job *j, candidates *found, const float *state
         r->normalizer = find_normalizer(to[i], size, found->chances);
         if (!isfinite(r->normalizer)) continue;
         int32_t id = apply_rules(j, own, to[i]);
+        const int64_t *prefix = j->prefix_starts + own->request;
+        /* What is given is certain: its logit less itself is 0. */
+        if (own->length < prefix[1] - prefix[0] && id < 0) {
+            id = ~id;
+            r->normalizer = to[i][id];
+        }
         const double uniform = j->uniforms[j->result_starts[own->request] + own->length];
         if (id < 0) id = draw(j, found, to[i], r->normalizer, uniform);
         if (id < 0) continue;

@@ -14,7 +14,7 @@ typedef struct {
     const int64_t *source_starts; /* one more than there are requests */
     const int64_t *limits;        /* maximum length of each */
     const int64_t *min_lengths;
-    const int32_t *prefix_ids;
+    const int32_t *prefix_ids;    /* ~id for a token that is given, and costs nothing */
     const int64_t *prefix_starts;
     const int32_t *never; /* ids that no translation holds, in rising order */
     int64_t num_never;

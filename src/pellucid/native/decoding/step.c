@@ -116,7 +116,8 @@ static void look_at_block(const job *j, candidates *found, long index, float *lo
     const int64_t *prefix = j->prefix_starts + own->request;
     /* Within a prefix its token keeps its value, whatever other rules say. */
     if (own->length < prefix[1] - prefix[0]) {
-        const int32_t forced = j->prefix_ids[prefix[0] + own->length];
+        const int32_t written = j->prefix_ids[prefix[0] + own->length];
+        const int32_t forced = written < 0 ? ~written : written;
         if (forced >= first && forced < first + width)
             insert(found, r, index, logits[forced - first], forced);
         return;
@@ -176,6 +177,12 @@ static void find_candidates(scratch *s, const job *j, candidates *found, const f
         r->normalizer = r->sum > 0.0f && r->sum < INFINITY
                             ? (float)((double)r->largest + natural_log((double)r->sum))
                             : NAN;
+        const int64_t *prefix = j->prefix_starts + r->slot->request;
+        const long length = r->slot->length;
+        /* What is given is certain: its logit less itself is 0. */
+        if (length < prefix[1] - prefix[0] && j->prefix_ids[prefix[0] + length] < 0 &&
+            isfinite(r->normalizer) && r->num_found)
+            r->normalizer = found->values[i * found->count];
     }
 }
 

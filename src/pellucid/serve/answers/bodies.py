@@ -45,7 +45,7 @@ class HypothesisBody(AnswerBody):
 
 
 class StepBody(AnswerBody):
-    """What one model of a chain made of a text."""
+    """The work of one model of a chain on a text."""
 
     model: str
     translation: str

@@ -163,7 +163,7 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
     if given:
         ids = body.target_ids
         if ids is None:
-            ids = _target_ids(translator.tokenizer, body)
+            ids = _target_ids(translator.tokenizer, body, text)
         _check_ids(model, "target_ids", ids)
         return _Target(tuple(ids), None, {"given": True}, [])
     if is_greedy:
@@ -187,6 +187,8 @@ def _decode_under(model: ServedModel, body: Any, text: str) -> _Target:
     tokenizer = model.translator.tokenizer
     source_ids = tuple(tokenizer.encode_source(text))
     prefix = tuple(body.prefix_ids or ())
+    if not tokenizer.leading_ids(prefix):
+        prefix = (*tokenizer.given_ids(text), *prefix)
     _check_ids(model, "prefix_ids", prefix)
     _check_length(len(source_ids))
     probe = _probe(body, tokenizer, text, source_ids)
@@ -270,14 +272,14 @@ def _one_line(body: Any, model: ServedModel) -> str:
         raise Problem(422, sentence, field="text")
     tokenizer = model.translator.tokenizer
     # As for a translation: a model that has several languages needs the code of one.
-    language = body.target_language if model.is_for_several else None
+    language = model.code_of(body.source_language, body.target_language)
     (text,) = with_codes(tokenizer, language, [text])
     return tokenizer.masked(text)
 
 
-def _target_ids(tokenizer: Tokenizer, body: Any) -> list[int]:
+def _target_ids(tokenizer: Tokenizer, body: Any, text: str) -> list[int]:
     """Cut the given target, maybe with symbols for the placeholders of the text."""
-    return tokenizer.encode_target(tokenizer.masked_pair(body.text, body.translation)[1])
+    return tokenizer.encode_translation(text, tokenizer.masked_pair(body.text, body.translation)[1])
 
 
 def change(model: ServedModel, body: Any) -> dict[str, Any]:
@@ -297,7 +299,7 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
     text = _one_line(body, model)
     source_ids = tuple(translator.tokenizer.encode_source(text))
     if body.translation is not None:
-        target_ids = tuple(_target_ids(translator.tokenizer, body))
+        target_ids = tuple(_target_ids(translator.tokenizer, body, text))
         _check_ids(model, "translation", target_ids)
     else:
         # As it is: what is shown of a text must be what the model read.

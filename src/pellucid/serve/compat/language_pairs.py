@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from pellucid.languages.codes import (
@@ -15,6 +16,7 @@ from pellucid.languages.codes import (
     pick_codes,
     read_tag,
 )
+from pellucid.languages.more_names import NAMES as MORE_NAMES
 from pellucid.machine.turns import give_way
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import Models, ServedModel
@@ -41,7 +43,9 @@ def to_code(language: str) -> str:
 
 def display_name(code: str) -> str:
     """Return a language's name in English; its code if it is not known."""
-    return _NAMES.get(code, code)
+    name = _NAMES.get(code) or MORE_NAMES.get(read_tag(code).language, code)
+    script = read_tag(code).script
+    return f"{name} ({script})" if script and code not in _NAMES else name
 
 
 @dataclass(frozen=True)
@@ -67,25 +71,33 @@ class Languages:
     def __init__(self, models: Models) -> None:
         self._directions: dict[tuple[str, str], LanguagePair] = {}
         for model in models:
-            for target in model.targets:
-                if model.source and target:
-                    pair = (to_code(model.source), to_code(target))
-                    taken = self._directions.get(pair)
-                    if taken is not None and taken.model is model:
-                        # Such as Serbian in both scripts.
-                        pair = (pair[0], str(read_tag(target)))
-                    direction = LanguagePair(model, target if model.is_for_several else None)
-                    # The first model that was named on the command line is the one for a pair.
-                    self._directions.setdefault(pair, direction)
+            for source, target in product(model.sources, model.targets):
+                # A model that reads its own target would only copy.
+                if not (source and target) or (model.is_for_all and source == target):
+                    continue
+                pair = (to_code(source), to_code(target))
+                taken = self._directions.get(pair)
+                if taken is not None and taken.model is model:
+                    # Such as Serbian in both scripts.
+                    pair = (pair[0], str(read_tag(target)))
+                way = LanguagePair(model, model.code_of(source, target))
+                # The first model that was named on the command line is the one for a pair.
+                self._directions.setdefault(pair, way)
         self._join(models)
         self.codes = tuple(dict.fromkeys(code for pair in self._directions for code in pair))
         self.sources = tuple(dict.fromkeys(source for source, _ in self._directions))
+        # Found once: a model of 200 languages has 40,000 pairs.
+        self._targets: dict[str, set[str]] = {code: {code} for code in self.codes}
+        for source, target in self._directions:
+            self._targets[source].add(target)
 
     def _join(self, models: Models) -> None:
         """Add the pairs that no model has, but several one after the other."""
         known = list(self._directions)
+        # What a model is told may have its source before it: eng_Latn:fra_Latn.
         targets = {
-            target: pair.to or pair.model.target for (_, target), pair in self._directions.items()
+            target: (pair.to or pair.model.target).rpartition(":")[2]
+            for (_, target), pair in self._directions.items()
         }
         for source in dict.fromkeys(source for source, _ in known):
             for shown, target in targets.items():
@@ -107,7 +119,7 @@ class Languages:
             {
                 "code": code,
                 "name": display_name(code),
-                "targets": sorted({code, *(t for s, t in self._directions if s == code)}),
+                "targets": sorted(self._targets[code]),
             }
             for code in self.codes
         ]

@@ -35,8 +35,7 @@ APART = "not_together"
 
 def code_of(body: Any, model: ServedModel) -> str | None:
     """Return the language that every text must name, if the model has several."""
-    language: str | None = body.target_language
-    return language if model.is_for_several else None
+    return model.code_of(body.source_language, body.target_language)
 
 
 def decoding_of(body: Any, model: ServedModel) -> Options:

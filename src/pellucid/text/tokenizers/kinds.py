@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError
+from pellucid.text.tokenizers.headed import HeadedTokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import LearnedTokenizer, Lines, Tokenizer
@@ -53,7 +54,10 @@ def load_tokenizer(config: TokenizerConfig, files: Mapping[str, bytes], where: s
     # Our own models of subwords need no list: SentencePiece gives their ids.
     has_list = "vocabulary.txt" in files or "source.txt" in files
     is_marian = config.kind == "sentencepiece" and has_list
+    kind: type[MarianTokenizer] | type[HeadedTokenizer] | type[LearnedTokenizer]
     kind = MarianTokenizer if is_marian else _KINDS[config.kind]
+    if config.first_token != "none":
+        kind = HeadedTokenizer
     tokenizer: Tokenizer = kind.load(config, files, where)
     # Decoding would look up a row that the model does not have.
     if config.target_start_id >= tokenizer.target_vocabulary_size:

@@ -53,10 +53,17 @@ def append_pieces(model: bytes, pieces: Sequence[VocabularyPiece]) -> bytes:
     appended = [model]
     for piece in pieces:
         text = piece.text.encode()
-        # 0x0a announces field 1 and its length, 0x15 the four bytes of field 2.
-        body = b"\x0a" + _varint(len(text)) + text + b"\x15" + struct.pack("<f", piece.score)
-        appended.append(b"\x0a" + _varint(len(body)) + body)
+        # 0x15 announces the four bytes of field 2.
+        body = write_field(1, text) + b"\x15" + struct.pack("<f", piece.score)
+        appended.append(write_field(1, body))
     return b"".join(appended)
+
+
+def write_field(number: int, value: bytes | int) -> bytes:
+    """Write a field of a protocol buffer: bytes with their length, or a whole number."""
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
 
 
 def learn_pieces(

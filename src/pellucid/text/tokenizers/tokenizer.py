@@ -81,6 +81,8 @@ class Tokenizer(ABC):
         self._target = target
         # Tokens without text.
         self._textless = frozenset((config.pad_id, config.bos_id, config.eos_id))
+        self.first_ids: frozenset[int] = frozenset()
+        """Tokens that a text may begin with, and that are none of its words."""
 
     @abstractmethod
     def files(self) -> dict[str, bytes]:
@@ -162,6 +164,37 @@ class Tokenizer(ABC):
     def language_codes(self) -> tuple[str, ...]:
         """The codes that a source text may begin with, such as ``>>fra<<``; none in most models."""
         return ()
+
+    @property
+    def reads_source_language(self) -> bool:
+        """True if a code names both languages, such as ``>>eng_Latn:fra_Latn<<``."""
+        return False
+
+    @property
+    def needs_code(self) -> bool:
+        """True if no text can be translated without a code: there is no language to guess."""
+        return False
+
+    def knows_code(self, code: str) -> bool:
+        """Tell whether a source text may begin with a code."""
+        return code in self.language_codes
+
+    def given_ids(self, source: str) -> tuple[int, ...]:
+        """Return the tokens that the target of a source begins with, whatever the model thinks.
+
+        Args:
+            source: the source text, with the code of its languages if the model has codes.
+        """
+        del source
+        return ()
+
+    def leading_ids(self, target_ids: Sequence[int]) -> tuple[int, ...]:
+        """Return the tokens at the start of a target that were given and not written."""
+        return tuple(target_ids[:1]) if self.first_ids.intersection(target_ids[:1]) else ()
+
+    def encode_translation(self, source: str, target: str) -> list[int]:
+        """Cut the translation of a source: `given_ids`, then as `encode_target`."""
+        return [*self.given_ids(source), *self.encode_target(target)]
 
     def encode_source(self, text: str) -> list[int]:
         """Cut a source text into ids that end in ``</s>``."""

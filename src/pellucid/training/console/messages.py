@@ -156,6 +156,7 @@ def announce(
     choices: Sequence[str],
     *,
     num_batches: int,
+    shapes: str = "",
 ) -> Iterator[str]:
     """Describe on one screen what is going to happen.
 
@@ -165,6 +166,7 @@ def announce(
         learner: about to start.
         choices: sentences about settings that were chosen.
         num_batches: batches in an epoch.
+        shapes: a sentence about the shapes of batches, if they are from a table.
 
     Returns:
         What is to be logged: the screen, then a line each.
@@ -202,6 +204,8 @@ def announce(
             f"Lowered training.max_tokens_per_batch from {training.max_tokens_per_batch} to "
             f"{budget}: more would not fit into {describe_bytes(plan.available_bytes or 0)}."
         )
+    if shapes:
+        yield shapes
     if learner.state.step:
         yield f"Continuing after step {learner.state.step}."
     if course := learner.state.course:

@@ -69,6 +69,7 @@ class TrainingState:
         processes: parts that a batch is cut into; 0 before it is chosen.
         kernels: description of the kernels; empty before they are chosen.
         max_tokens_per_batch: the budget in use; 0 before it is chosen.
+        has_few_shapes: whether batches are filled up to the shapes of a table.
         validation: a hash of the validation text; empty before it is read.
         course: settings of ``[training]`` that were planned again for a time limit.
         stop_at: seconds of training after which a time limit ends updates; 0 without one.
@@ -98,6 +99,7 @@ class TrainingState:
     processes: int = 0
     kernels: str = ""
     max_tokens_per_batch: int = 0
+    has_few_shapes: bool = False
     validation: str = ""
     course: dict[str, int | float] = field(default_factory=dict)
     stop_at: float = 0.0

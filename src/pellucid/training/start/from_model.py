@@ -106,6 +106,11 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
         BundleError: it is damaged.
     """
     bundle, model_hash = _find_start(model, run)
+    if (kind := bundle.config.tokenizer.first_token) != "none":
+        raise ConfigurationError(
+            "A model to start from must have texts without a first token of their own, but the "
+            f"tokenizer.first_token of {model} is {kind!r}. Start from another model."
+        )
     sizes = bundle.config.model.model_dump(mode="json")
     asked = values.get("model", {})
     if not isinstance(asked, Mapping):

@@ -53,6 +53,7 @@ class TrainingPlan:
     memory_bytes: int
     available_bytes: int | None
     is_budget_new: bool
+    has_few_shapes: bool = False
 
     @property
     def has_same_bits_on_any_threads(self) -> bool:
@@ -65,6 +66,7 @@ class TrainingPlan:
         state.processes = state.processes or self.processes
         state.kernels = self.kernels.description
         state.max_tokens_per_batch = self.max_tokens_per_batch
+        state.has_few_shapes = self.has_few_shapes
 
     def to_record(self) -> Mapping[str, Any]:
         """Write the plan as what ``plan.json`` holds."""
@@ -76,6 +78,7 @@ class TrainingPlan:
             "ranks": self.ranks,
             "threads": self.threads,
             "max_tokens_per_batch": self.max_tokens_per_batch,
+            "few_shapes": self.has_few_shapes,
             "memory_bytes": self.memory_bytes,
             "available_bytes": self.available_bytes,
         }
@@ -161,7 +164,20 @@ def make_plan(
         memory_bytes=needs.predict(budget),
         available_bytes=available,
         is_budget_new=not state.max_tokens_per_batch,
+        has_few_shapes=model.look_ahead_mask
+        and _has_few_shapes(training, state, device, needs.processes),
     )
+
+
+def _has_few_shapes(
+    training: TrainingConfig, state: TrainingState, device: torch.device, processes: int
+) -> bool:
+    """Decide whether batches are filled up to a table of shapes; a run keeps its answer."""
+    if state.precision:
+        return state.has_few_shapes
+    # Parts of a batch could have rows without a pair, and nothing else.
+    is_fit = device.type == "cuda" and processes == 1
+    return is_fit if training.shapes == "auto" else training.shapes == "few"
 
 
 def choose_processes(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
-from pellucid.arguments import check_kind, check_text, list_texts, named
+from pellucid.arguments import check_kind, check_text, list_texts, named, refuse
 from pellucid.bundle import names_of_chain
 from pellucid.config import DecodingConfig, ModelConfig, Precision
 from pellucid.config.typed_options import DecodingOptions
@@ -19,7 +19,6 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.chain.paths import follow
 from pellucid.translate.constraints import UNCONSTRAINED, Phrases, as_list
 from pellucid.translate.line_translation import windows_of
-from pellucid.translate.links.aligning import Aligner
 from pellucid.translate.preparing import constraints_of_each
 from pellucid.translate.results import ModelLanguages, Translation
 from pellucid.translate.translation_stream import TranslationStream
@@ -27,6 +26,7 @@ from pellucid.translate.translator import Translator, load
 
 if TYPE_CHECKING:
     from pellucid.inside.changes.given_changes import GivenChanges
+    from pellucid.translate.links.aligning import Aligner
     from pellucid.translate.text_translator import TextTranslator
 
 _OF_THE_LAST = ("prefix", "forbid", "require", "glossary", "constraints", "glossary_match")
@@ -37,6 +37,7 @@ _OF_THE_LAST = ("prefix", "forbid", "require", "glossary", "constraints", "gloss
 def chain(
     *models: Translator | str | Path,
     threads: int | None = None,
+    device: str | None = None,
     **decoding: Unpack[DecodingOptions],
 ) -> Chain:
     """Join models, so that a text goes through one after the other.
@@ -45,6 +46,7 @@ def chain(
         models: two or more, in their order: names, folders, or loaded models. A text may name
             several with commas between them, as ``pellucid translate fr-en,en-de`` does.
         threads: as for `pellucid.load`, for models that are named.
+        device: as for `pellucid.load`, for models that are named.
         decoding: as for `pellucid.load`, for models that are named.
 
     Returns:
@@ -63,7 +65,7 @@ def chain(
             names.append(one._bundle.folder.name if one._bundle else f"model {number + 1}")
             continue
         for name in names_of_chain(one):
-            loaded.append(load(name, threads=threads, **decoding))
+            loaded.append(load(name, threads=threads, device=device, **decoding))
             path = Path(name)
             names.append(path.parent.name if path.name == "bundle" else path.name)
     return Chain(loaded, names)
@@ -213,10 +215,14 @@ class Chain(Translator):
             return translations
 
     def _aligners(self, align: bool | Aligner) -> Sequence[bool | Aligner]:
+        if isinstance(align, bool):
+            return [align] * len(self.models)
+        # Links need PyTorch, and translating does not.
+        from pellucid.translate.chain.chain_aligner import ChainAligner
+
         if isinstance(align, ChainAligner):
             return align.each
-        check_kind("align", align, bool, "True, False or what aligner() makes of this chain")
-        return [align] * len(self.models)
+        refuse("align", "True, False or what aligner() makes of this chain", align)
 
     @named()
     def stream(self, text: str, *, to: str | None = None, **how: Any) -> TranslationStream:
@@ -270,6 +276,8 @@ class Chain(Translator):
                 f"({', '.join(self.names)}): each cuts the middle text in its own way. Leave it "
                 "out."
             )
+        from pellucid.translate.chain.chain_aligner import ChainAligner
+
         return ChainAligner(self.names, [model.aligner(units) for model in self.models])
 
     @property
@@ -291,12 +299,12 @@ class Chain(Translator):
 
 
 def _refusing(name: str) -> Any:
-    def refuse(self: Chain, *_: object, **__: object) -> NoReturn:
+    def refuse_here(self: Chain, *_: object, **__: object) -> NoReturn:
         raise self._refuse(name)
 
-    refuse.__name__ = name
-    refuse.__doc__ = "Refuse what only one model does; see `Chain.models`."
-    return refuse
+    refuse_here.__name__ = name
+    refuse_here.__doc__ = "Refuse what only one model does; see `Chain.models`."
+    return refuse_here
 
 
 for _name in ("changed", "align", "score", "look", "look_at_each", "pair", "why"):
@@ -321,35 +329,8 @@ def step_options(config: DecodingConfig, number: int, last: int) -> dict[str, An
     return changed
 
 
-class ChainAligner(Aligner):
-    """Links words through the middle texts of a chain.
-
-    Args:
-        names: of the models.
-        each: what links the words of each model's translations.
-    """
-
-    def __init__(self, names: Sequence[str], each: Sequence[Aligner]) -> None:
-        self.names = names
-        self.each = tuple(each)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What links depend on, besides the models and the lines."""
-        return self.each[0].settings
-
-    def take_sentence(self) -> str:
-        """Say which views were chosen and why, after the first call; ``""`` later."""
-        said = zip(self.names, [one.take_sentence() for one in self.each], strict=True)
-        return " ".join(f"{name}: {sentence}" for name, sentence in said if sentence)
-
-    def closing_sentence(self) -> str:
-        """Say how many lines were cut by script; ``""`` if none was."""
-        return next(filter(None, [one.closing_sentence() for one in self.each]), "")
-
-
 class _Decoders:
-    """What is asked about the search of all models of a chain together."""
+    """The search of all models of a chain, as far as it is asked about."""
 
     is_slow = False
 

@@ -1,0 +1,215 @@
+"""Import of models that fairseq trained, in Hugging Face's form: M2M100, NLLB-200, SMaLL-100."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.bundle import read_json_object
+from pellucid.config import LanguagesConfig, ModelConfig, TokenizerConfig, validate
+from pellucid.errors import BundleError
+from pellucid.formats.fairseq_tokens import FairseqVocabulary, read_vocabulary
+from pellucid.formats.from_hugging_face import (
+    BIAS,
+    OUTPUT,
+    POSITIONS,
+    SHARED,
+    SIDES,
+    SOURCE,
+    TARGET,
+    find_tables,
+    read_model,
+    read_number,
+    read_stored,
+)
+from pellucid.formats.generation import read_generation
+from pellucid.formats.imported import ImportedModel, collect_weights
+from pellucid.formats.tensor_names import hugging_face_name
+from pellucid.text.tokenizers.headed import MODEL, VOCABULARY, HeadedTokenizer
+from pellucid.text.tokenizers.tokenizer import write_vocabulary
+
+LONGEST = 65_536
+"""The most positions of a table; a stranger's config.json may name any number."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """The values that all models of a ``model_type`` have, and their config.json leaves out.
+
+    Attributes:
+        name: for the manifest.
+        defaults: the values that a config.json may leave out (those of Transformers).
+        model: fields of our configuration.
+    """
+
+    name: str
+    defaults: Mapping[str, Any]
+    model: Mapping[str, Any]
+
+
+_COMMON = {
+    "max_position_embeddings": 1024,
+    "share_encoder_decoder_embeddings": True,
+    "tie_word_embeddings": True,
+    "pad_token_id": 1,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+}
+FAMILIES = {
+    "m2m_100": Family(
+        "m2m_100",
+        {**_COMMON, "activation_function": "relu", "scale_embedding": True},
+        {"norm": "pre", "positions": "learned"},
+    ),
+}
+_POSITIONS = (*POSITIONS, *(f"{name}s" for name in POSITIONS))
+"""Tables of sines and cosines, as older files have them."""
+
+
+def is_of_fairseq(folder: Path) -> bool:
+    """Tell whether a folder holds a model that `import_fairseq` reads.
+
+    Raises:
+        BundleError: its config.json is damaged.
+    """
+    config = folder / "config.json"
+    return config.is_file() and read_json_object(config).get("model_type") in FAMILIES
+
+
+def import_fairseq(folder: Path) -> ImportedModel:
+    """Read a model with its tokenizer.
+
+    Positions are fairseq's: the first one has the number after that of the padding, and sines and
+    cosines are spaced as in Tensor2Tensor. Their table is kept in the place of learned positions.
+
+    Args:
+        folder: contains ``config.json``, ``model.safetensors`` or its parts and their index, and
+            the tokenizer: ``sentencepiece.bpe.model``, ``vocab.json`` or ``tokenizer.json``, with
+            ``tokenizer_config.json``.
+
+    Raises:
+        BundleError: the folder is damaged, incomplete, or of another architecture.
+        ConfigurationError: its configuration contradicts itself.
+    """
+    path = folder / "config.json"
+    given = read_json_object(path)
+    family = FAMILIES[given["model_type"]]
+    values = {**family.defaults, **given}
+    size = read_number(values, "max_position_embeddings", str(path))
+    values["max_position_embeddings"] = min(size, LONGEST)
+    tensors, stored = read_stored(folder)
+    weights_path = str(folder / stored[0])
+    tables = find_tables(values, tensors, weights_path)
+    config = read_model(values, tables, tensors, str(path), **family.model)
+    vocabulary = read_vocabulary(folder, given, config.source_vocabulary_size)
+    tokenizer = _make_tokenizer(vocabulary, values, str(path))
+    generation = read_generation(folder, values, config, [])
+    names = ("config.json", *stored, "generation_config.json")
+    return ImportedModel(
+        config,
+        _read_weights(config, tables, tensors, values, weights_path),
+        tokenizer,
+        generation.decoding,
+        LanguagesConfig(),
+        (*(folder / name for name in names if (folder / name).is_file()), *vocabulary.files),
+        tuple(map(_with_advice, generation.dropped)),
+        format=family.name,
+    )
+
+
+def _with_advice(dropped: str) -> str:
+    is_bare = dropped.startswith("forced_bos_token_id ") and not dropped.endswith(")")
+    return f"{dropped} (give --to, the language to write)" if is_bare else dropped
+
+
+def _make_tokenizer(
+    vocabulary: FairseqVocabulary, values: Mapping[str, Any], where: str
+) -> HeadedTokenizer:
+    tokens = vocabulary.tokens
+    ids = {}
+    for name, token in (("pad", "<pad>"), ("eos", "</s>")):
+        ids[name] = read_number(values, f"{name}_token_id", where)
+        if ids[name] >= len(tokens) or tokens[ids[name]] != token:
+            found = tokens[ids[name]] if ids[name] < len(tokens) else "beyond the vocabulary"
+            raise BundleError(
+                f"{name}_token_id must be that of {token}, but {ids[name]} is {found} ({where}). "
+                "The files belong to different models."
+            )
+    start = read_number(values, "decoder_start_token_id", where)
+    if start != ids["eos"]:
+        raise BundleError(
+            f"decoder_start_token_id must be eos_token_id ({ids['eos']}), but is {start} "
+            f"({where}). Models of this kind cannot be converted."
+        )
+    settings: dict[str, Any] = {
+        "normalization": "none",  # the SentencePiece model brings its own
+        "pad_id": ids["pad"],
+        "unk_id": tokens.index("<unk>"),
+        "bos_id": tokens.index("<s>"),
+        "eos_id": ids["eos"],
+        "target_start_id": start,
+        "first_token": vocabulary.first_token,
+        "languages": tuple(vocabulary.languages),
+    }
+    files = {MODEL: vocabulary.model, VOCABULARY: write_vocabulary(tokens)}
+    return HeadedTokenizer.load(validate(TokenizerConfig, settings, where), files, where)
+
+
+def _read_weights(
+    config: ModelConfig,
+    tables: Mapping[str, Tensor],
+    tensors: Mapping[str, Tensor],
+    values: Mapping[str, Any],
+    where: str,
+) -> dict[str, Tensor]:
+    offset = read_number(values, "pad_token_id", where) + 1
+    # Their padding never reaches a position of its own.
+    table = sinusoids(offset + config.max_source_length, config.d_model)[offset:]
+    for name in _POSITIONS:
+        stored = tensors.get(name)
+        if stored is not None and not _fits(stored, table, offset):
+            raise BundleError(
+                f"{name} must be sines and cosines, as in every model of this kind, but holds "
+                f"other numbers ({where}). It cannot be converted."
+            )
+
+    def take(name: str) -> tuple[str, Tensor | None]:
+        their_name = hugging_face_name(name)
+        if name.endswith("positions.weight"):
+            return their_name, table
+        if name in SIDES:
+            return their_name, tables[SIDES[name]]
+        if name == "output.bias":
+            return their_name, tensors[BIAS].flatten()
+        return their_name, tensors.get(their_name)
+
+    names = tensors.keys() - {SHARED, SOURCE, TARGET, OUTPUT, *_POSITIONS}
+    return collect_weights(config, take, names=names, has_output_bias=BIAS in tensors, where=where)
+
+
+def _fits(stored: Tensor, table_LD: Tensor, offset: int) -> bool:
+    if stored.dim() != 2 or stored.shape[1] != table_LD.shape[1]:
+        return False
+    rows = stored[offset : offset + len(table_LD)].float()
+    # Not exact: float16 rounds a sine by up to 0.00025.
+    return bool((rows - table_LD[: len(rows)]).abs().max() <= 1e-3) if len(rows) else True
+
+
+def sinusoids(length: int, d_model: int) -> Tensor:
+    r"""Compute fairseq's positions: all sines, then all cosines of $i\, 10000^{-j/(d/2-1)}$.
+
+    In float32 and in their order of operations, so that every bit is theirs.
+
+    Source:
+        fairseq's ``SinusoidalPositionalEmbedding``, after Tensor2Tensor.
+    """
+    half = d_model // 2
+    turns = torch.exp(torch.arange(half).float() * -(math.log(10000) / max(half - 1, 1)))
+    angles = torch.arange(length).float()[:, None] * turns
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
