@@ -1,12 +1,13 @@
-"""Attention in range: how sharp attention is, what rests on the end, and which head decides.
+"""Attention in range: how even or sharp it is, what rests on the end, and which head decides.
 
     python benchmarks/attention_range.py MODEL... [--count 300] [--exact 0] [--out FILE]
 
-For every layer of self-attention, over test sentences of the built-in corpus, all heads together:
-the share of rows with a weight above 0.99, the weight on the last source token (in the decoder on
-the first target token), and the standard deviation of the scaled scores that the mask allows. Where
-that deviation is large, softmax is saturated: its gradient is next to zero and no weight between 0
-and 1 is left to see.
+For every attention, over test sentences of the built-in corpus, all heads together: the share of
+rows that are nearly even (entropy above 95 % of the most possible) and of rows with a weight above
+0.99, both without rows of a single key; the weight on the last source token (where the decoder
+reads itself, on the first target token), and the standard deviation of the scaled scores that the
+mask allows. Where rows are even, attention does nothing; where that deviation is large, softmax is
+saturated: its gradient is next to zero and no weight between 0 and 1 is left to see.
 
 For the sentence of the pizza: the words that one head reads clearly in the row of "it", and the
 heads whose cut turns only "elle" to "il". With --exact: translations of so many sentences of each
@@ -36,11 +37,12 @@ from pellucid.translate.translator import Translator
 
 PIZZA = "The pizza came out of the oven and it tasted good."
 SHARP = 0.99
+EVEN = 0.95
 CLEAR = 0.3
 """The weight from which a cell of a map stands out."""
 
 SPLITS: tuple[SplitName, ...] = ("test", "compositional", "pronoun")
-FORMAT = "{:<20} {:>8} {:>12} {:>10}"
+FORMAT = "{:<20} {:>8} {:>8} {:>12} {:>10}"
 
 
 def main() -> None:
@@ -66,29 +68,41 @@ def main() -> None:
 
 
 def measure_layers(translator: Translator, count: int) -> dict[str, dict[str, float]]:
-    """Measure every layer of self-attention."""
+    """Measure every attention."""
     sources = [example.source for example in make_split("test", count=count)]
-    ask = Ask("*.*.self", stages=("weights", "masked"))
-    weights: dict[str, list[np.ndarray]] = {}
+    ask = Ask("*", stages=("weights", "masked"))
+    rows: dict[str, list[np.ndarray]] = {}
     scores: dict[str, list[np.ndarray]] = {}
     for (trace,) in translator.look_at_each(sources, Replaying(ask)):
         for name, array in trace.arrays.items():
             site, _, stage = name.rpartition(".")
             if stage == "masked":
                 scores.setdefault(site, []).append(array[np.isfinite(array)])
-                continue
-            end_HL = array[:, :, -1 if site.startswith("encoder") else 0]
-            pair = np.stack((array.max(axis=-1), end_HL), axis=-1).reshape(-1, 2)
-            weights.setdefault(site, []).append(pair)
+            else:
+                rows.setdefault(site, []).append(describe_rows(site, array))
     found = {}
-    for site, parts in weights.items():
-        largest, end = np.concatenate(parts).T
+    for site, parts in rows.items():
+        largest, evenness, end = np.concatenate(parts).T
         found[site] = {
+            "even": float((evenness > EVEN).mean()),
             "sharp": float((largest > SHARP).mean()),
             "end": float(end.mean()),
             "deviation": float(np.concatenate(scores[site]).std(dtype=np.float64)),
         }
     return found
+
+
+def describe_rows(site: str, weights_HLM: np.ndarray) -> np.ndarray:
+    """Give each row's largest weight, share of the most entropy, and weight on the end."""
+    is_causal = site.startswith("decoder") and site.endswith("self")
+    num_rows, num_keys = weights_HLM.shape[1:]
+    keys_L = np.arange(1, num_rows + 1) if is_causal else np.full(num_rows, num_keys)
+    logarithms = np.log(np.where(weights_HLM > 0, weights_HLM, 1))
+    most_L = np.log(np.maximum(keys_L, 2))
+    evenness_HL = -(weights_HLM * logarithms).sum(axis=-1) / most_L
+    end_HL = weights_HLM[:, :, 0 if is_causal else -1]
+    figures = np.stack((weights_HLM.max(axis=-1), evenness_HL, end_HL), axis=-1)
+    return figures[:, keys_L > 1].reshape(-1, 3)
 
 
 def find_deciding_heads(translator: Translator) -> tuple[list[str], dict[str, dict[str, float]]]:
@@ -129,10 +143,10 @@ def measure_exact(translator: Translator, count: int) -> dict[str, float]:
 def show(name: str, found: dict[str, Any]) -> None:
     """Print what was found for one model."""
     print(f"\n{name}")
-    print(FORMAT.format("layer", f"> {SHARP}", "on the end", "deviation"))
+    print(FORMAT.format("attention", "even", f"> {SHARP}", "on the end", "deviation"))
     for site, figures in found["layers"].items():
-        cells = (f"{figures['sharp']:.0%}", f"{figures['end']:.0%}", f"{figures['deviation']:.1f}")
-        print(FORMAT.format(site, *cells))
+        shares = [f"{figures[name]:.0%}" for name in ("even", "sharp", "end")]
+        print(FORMAT.format(site, *shares, f"{figures['deviation']:.1f}"))
     print(f'Cut, these turn only "elle" to "il": {", ".join(found["heads that decide"]) or "none"}')
     for head, cells in found["row of it"].items():
         words = ", ".join(f"{token} {weight:.2f}" for token, weight in cells.items())

@@ -137,6 +137,13 @@ class TrainingConfig(Strict):
     instead of resting on ``</s>``. It is not for recurrent models."""
     score_penalty_decoder: float = Field(default=0.0, ge=0, le=100)
     """The same for the decoder's masked self-attention."""
+    score_penalty_cross: float = Field(default=0.0, ge=0, le=100)
+    """The same for the decoder's cross-attention."""
+    score_penalty_margin: float = Field(default=0.0, ge=0, le=1000)
+    """Variance of a row's scaled scores that costs nothing in the encoder. With a margin the
+    penalty bounds scores and does not spread idle heads evenly."""
+    score_penalty_margin_decoder: float = Field(default=0.0, ge=0, le=1000)
+    """The same for both attentions of the decoder. With 3 few of their weights are above 0.99."""
 
     # Both directions
     both_directions_steps: int = Field(default=0, ge=0, le=10**12)
@@ -189,6 +196,16 @@ class TrainingConfig(Strict):
     """Newest checkpoints to keep."""
     log: LogConfig = Field(default_factory=LogConfig, exclude=True)
     """What a run writes, by the options of the command."""
+
+    @property
+    def score_penalties(self) -> dict[str, tuple[float, float]]:
+        """Weight and margin of the penalty on scores, by the kind of attention."""
+        margin = self.score_penalty_margin_decoder
+        return {
+            "encoder": (self.score_penalty, self.score_penalty_margin),
+            "decoder": (self.score_penalty_decoder, margin),
+            "cross": (self.score_penalty_cross, margin),
+        }
 
     @property
     def guided_place(self) -> tuple[int, int] | None:

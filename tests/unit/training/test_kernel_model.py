@@ -143,6 +143,8 @@ def test_a_guided_head_learns_its_links_as_it_does_there(head: tuple[int, int]) 
     [
         ({}, {"score_penalty": 3.0}),
         ({}, {"score_penalty_decoder": 2.0}),
+        ({}, {"score_penalty_cross": 2.0, "guided_head": "decoder.1.cross.0"}),
+        ({}, {"score_penalty": 3.0, "score_penalty_margin": 0.05}),
         (
             {"scale_scores": False, "look_ahead_mask": False},
             {"score_penalty": 0.3, "score_penalty_decoder": 0.2},

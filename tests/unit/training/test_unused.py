@@ -48,6 +48,18 @@ from pellucid.training.console.messages import settings_without_effect
         ),
         ({"r_drop": 3.0, "dropout": 0.0, "token_dropout": 0.1}, []),
         ({"score_penalty": 0.1, "score_penalty_decoder": 0.2}, []),
+        ({"score_penalty_cross": 0.1, "score_penalty_margin_decoder": 2.0}, []),
+        (
+            {"score_penalty": 0.1, "score_penalty_margin_decoder": 2.0},
+            [
+                "training.score_penalty_margin_decoder has no effect with no score penalty of the "
+                "decoder."
+            ],
+        ),
+        (
+            {"score_penalty_margin": 2.0, "score_penalty_cross": 0.1},
+            ["training.score_penalty_margin has no effect with no training.score_penalty."],
+        ),
         (
             {"guided_weight": 0.5},
             ["training.guided_weight has no effect with no training.guided_head."],
@@ -80,9 +92,17 @@ def test_drawing_of_subwords_belongs_to_samples_and_to_a_kind_of_vocabulary(
 
 
 def test_a_score_penalty_has_no_effect_without_self_attention() -> None:
-    recipe = make_recipe(training={"score_penalty": 0.1, "score_penalty_decoder": 0.2})
+    names = ("score_penalty", "score_penalty_decoder", "score_penalty_cross")
+    recipe = make_recipe(training=dict.fromkeys(names, 0.1))
     recipe = recipe.model_copy(update={"model": ModelConfig(architecture="recurrent")})
     assert settings_without_effect(recipe) == [
-        f"training.{name} has no effect with model.architecture = 'recurrent'."
-        for name in ("score_penalty", "score_penalty_decoder")
+        f"training.{name} has no effect with model.architecture = 'recurrent'." for name in names
+    ]
+
+
+def test_a_score_penalty_of_the_decoder_has_no_effect_without_its_self_attention() -> None:
+    recipe = make_recipe(training={"score_penalty_decoder": 0.2, "score_penalty_cross": 0.1})
+    recipe = recipe.model_copy(update={"model": ModelConfig(decoder="ssru")})
+    assert settings_without_effect(recipe) == [
+        "training.score_penalty_decoder has no effect with model.decoder = 'ssru'."
     ]

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from pellucid.corpora.course.course_slots import say_slot
-from pellucid.corpora.course.course_words import FRENCH, GRAMMAR, pool
+from pellucid.corpora.course.course_slots import say_slot, set_subject
+from pellucid.corpora.course.course_words import EVERYDAY, FRENCH, GRAMMAR, RULES, pool
 from pellucid.corpora.course.drawing import Drawing, Slot, read_slot
 from pellucid.corpora.french import Word, agree
+from pellucid.corpora.lexicon import Noun
 from pellucid.corpora.open.subjects import Subject
 from pellucid.corpora.sentence import Pick, Sentence
 
@@ -37,6 +38,13 @@ def patterns_of(name: str) -> tuple[Pattern, ...]:
     return tuple(pattern for pattern in read for _ in range(pattern.times))
 
 
+@cache
+def ways_of(name: str) -> tuple[Pattern, ...]:
+    """List the patterns of a rule, each as often as it is drawn."""
+    read = [read_pattern(line) for line in RULES[name].strip().splitlines()]
+    return tuple(pattern for pattern in read for _ in range(pattern.times))
+
+
 def draw_course(pick: Pick, name: str) -> Sentence:
     """Draw a sentence of a construction."""
     sentence = Sentence(name, mood=GRAMMAR[name].get("mood", "statement"))
@@ -46,21 +54,32 @@ def draw_course(pick: Pick, name: str) -> Sentence:
 
 def say_pattern(sentence: Sentence, pick: Pick, pattern: Pattern) -> None:
     """Say a pattern: its English in order, then the French of each slot where it belongs."""
-    drawing = Drawing(sentence, pick)
+    _say_parts(Drawing(sentence, pick), pattern)
+    _move_adverbs(sentence.french)
+
+
+def _say_parts(drawing: Drawing, pattern: Pattern) -> None:
+    sentence = drawing.sentence
     subject: Subject | None = None
+    noun: Noun | None = None
     places: list[int] = []
     said: list[list[Word]] = []
     for part in pattern.english:
         places.append(len(sentence.english))
         said.append([])
-        if part == ",":
-            sentence.english[-1] += ","
+        if part in (",", "'s"):
+            sentence.english[-1] += part
         elif isinstance(part, str):
             sentence.english.append(part)
         else:
-            say_slot(drawing, part)
+            if part.slot == "R":
+                _say_rule(drawing, part)
+            else:
+                say_slot(drawing, part)
             said[-1] = sentence.french.copy()
             sentence.french.clear()
+            if part.slot == "N":
+                noun = drawing.noun_said
             # A later clause has its own subject; the words of the pattern have the first.
             if subject is None and part.slot == "S":
                 subject = drawing.subject
@@ -71,10 +90,60 @@ def say_pattern(sentence: Sentence, pick: Pick, pattern: Pattern) -> None:
             last = sentence.french[-1]
             sentence.french[-1] = last._replace(text=last.text + ",")
         else:
-            sentence.french.append(_say_word(part, places, drawing, subject or drawing.subject))
+            word = _say_word(part, places, noun or drawing.noun_said, subject or drawing.subject)
+            sentence.french.append(word)
 
 
-def _say_word(part: str, places: list[int], drawing: Drawing, subject: Subject) -> Word:
+_DOING = ("order", "lets", "ing", "progressive", "past_progressive", "perfect")
+"""Forms of an action, not of a state: *want milk* is no order."""
+
+
+def _is_unusual(way: Pattern, form: str) -> bool:
+    """Tell whether a way begins with a verb that hardly has the form: *know!*, *to want to go*."""
+    first = way.english[0]
+    if isinstance(first, str) or first.slot != "D":
+        return False
+    marks = EVERYDAY[first.name][2]
+    if "g" in marks:
+        # *Has got* is present only.
+        return form not in ("present", "now")
+    if "o" in marks and form in ("order", "lets"):
+        return True
+    return ("s" in marks and form in _DOING) or ("w" in marks and form in ("inf", "to"))
+
+
+_SHORT = ("bien", "mal", "beaucoup", "trop")
+_HELPERS = frozenset((*FRENCH["avoir"].present, *FRENCH["être"].present))
+_PARTICIPLES = frozenset(french.participle for _, french, *_ in EVERYDAY.values())
+
+
+def _move_adverbs(words: list[Word]) -> None:
+    """Put a short adverb before a participle: *a bien chanté*, *a très bien chanté*."""
+    for at in range(2, len(words)):
+        start = at - (words[at - 1].text == "très")
+        before = {word.text for word in words[max(0, start - 3) : start - 1]}
+        is_past = words[start - 1].text in _PARTICIPLES and before & _HELPERS
+        # *A mangé beaucoup de pain* keeps it with its noun.
+        is_amount = at + 1 < len(words) and words[at + 1].text == "de"
+        if words[at].text in _SHORT and is_past and not is_amount:
+            words.insert(at, words.pop(start - 1))
+
+
+def _say_rule(drawing: Drawing, slot: Slot) -> None:
+    """Say one of the ways of a rule: `$R:do.past`, an action in the past."""
+    before = drawing.subject, drawing.form, drawing.is_positive, drawing.is_often
+    set_subject(drawing, slot)
+    drawing.form = slot.tense or drawing.form
+    drawing.is_positive = bool(slot.positive) or drawing.is_positive
+    drawing.is_often = slot.said == "often" or (drawing.is_often and not slot.tense)
+    way = drawing.pick.one(ways_of(slot.name))
+    while _is_unusual(way, drawing.form):
+        way = drawing.pick.one(ways_of(slot.name))
+    _say_parts(drawing, way)
+    drawing.subject, drawing.form, drawing.is_positive, drawing.is_often = before
+
+
+def _say_word(part: str, places: list[int], noun: Noun, subject: Subject) -> Word:
     """Make a French word of the pattern itself."""
     text, _, links = part.rpartition(":")
     if text[0] == "^":
@@ -82,7 +151,7 @@ def _say_word(part: str, places: list[int], drawing: Drawing, subject: Subject) 
     elif text[0] == "@":
         text = agree(text[1:], subject.gender, is_plural=subject.is_plural)
     elif text[0] == "~":
-        text = agree(text[1:], drawing.noun_said.gender, is_plural=False)
+        text = agree(text[1:], noun.gender, is_plural=False)
     return Word(text, tuple(places[int(link)] for link in links.split(",") if link))
 
 
@@ -116,3 +185,5 @@ COURSE: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
     name: (_drawer(name), row["weight"]) for name, row in GRAMMAR.items()
 }
 """The constructions of the course, with their weights in drawing."""
+EVERYDAY_NAMES = frozenset(name for name, row in GRAMMAR.items() if row.get("is_everyday"))
+"""The constructions of everyday sentences."""

@@ -246,11 +246,13 @@ def _describe_settings(recipe: Recipe, learner: Learner) -> list[str]:
     ]
     if training.r_drop:
         words.append(f"Every pair read twice, R-Drop {training.r_drop:g}.")
-    if training.score_penalty or training.score_penalty_decoder:
-        words.append(
-            f"Score penalty {training.score_penalty:g} (encoder), "
-            f"{training.score_penalty_decoder:g} (decoder)."
-        )
+    penalties = {kind: cost for kind, cost in training.score_penalties.items() if cost[0]}
+    if penalties:
+        costs = [
+            f"{weight:g} ({kind}{f', above {margin:g}' if margin else ''})"
+            for kind, (weight, margin) in penalties.items()
+        ]
+        words.append(f"Score penalty {', '.join(costs)}.")
     if training.both_directions_steps:
         words.append(f"Both directions in the first {training.both_directions_steps:,} steps.")
     if training.averaging != "none":
@@ -340,7 +342,14 @@ def settings_without_effect(recipe: Recipe) -> list[str]:
         "subword_alpha": no_samples or (learned == "bpe" and model_type),
         "r_drop": no_dropout and "no dropout: both readings of a pair are the same",
         "score_penalty": recipe.model.is_recurrent and recurrent,
-        "score_penalty_decoder": recipe.model.is_recurrent and recurrent,
+        "score_penalty_decoder": (recipe.model.is_recurrent and recurrent)
+        or (recipe.model.decoder == "ssru" and "model.decoder = 'ssru'"),
+        "score_penalty_cross": recipe.model.is_recurrent and recurrent,
+        "score_penalty_margin": not training.score_penalty and "no training.score_penalty",
+        "score_penalty_margin_decoder": not (
+            training.score_penalty_decoder or training.score_penalty_cross
+        )
+        and "no score penalty of the decoder",
         "guided_weight": not training.guided_head and "no training.guided_head",
         "guided_convention": not training.guided_head and "no training.guided_head",
     }

@@ -10,7 +10,7 @@ from torch import Tensor
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.training.fast.guided import GuidedHead
-from pellucid.training.fast.score_penalty import ScorePenalty
+from pellucid.training.fast.score_penalty import ScorePenalty, masks_of
 
 
 class AttentionLosses:
@@ -26,23 +26,26 @@ class AttentionLosses:
 
     def __init__(self, model: ModelConfig, training: TrainingConfig) -> None:
         self._model = model
-        self._at: dict[str, GuidedHead | ScorePenalty] = {}
+        self._at: dict[str, list[GuidedHead | ScorePenalty]] = {}
         for loss in (GuidedHead.of(training), ScorePenalty.of(model, training)):
-            if loss is not None:
-                self._at |= dict.fromkeys(loss.sites, loss)
+            if loss is None:
+                continue
+            for site in sorted(loss.sites):
+                self._at.setdefault(site, []).append(loss)
         self.sites = frozenset(self._at)
-        self._seen: dict[str, Tensor] = {}
+        self._seen: dict[tuple[str, str], Tensor] = {}
 
     def see(self, site: str, stage: str, tensor: Tensor) -> None:
         """Keep the scores that a loss is computed from."""
-        loss = self._at.get(site)
-        if loss is not None and loss.stage == stage:
-            self._seen[site] = tensor[:, loss.heads]
+        if any(loss.stage == stage for loss in self._at.get(site, ())):
+            self._seen[site, stage] = tensor
 
     def add_to(self, total: Tensor, batch: Batch) -> Tensor:
         """Add the losses of the latest pass to another loss."""
-        for site, loss in self._at.items():
-            total = total + loss.of_scores(site, self._seen.pop(site).float(), batch)
+        for site, losses in self._at.items():
+            for loss in losses:
+                scores = self._seen.pop((site, loss.stage))[:, loss.heads].float()
+                total = total + loss.of_scores(site, scores, batch)
         return total
 
     @torch.enable_grad()
@@ -61,34 +64,36 @@ class AttentionLosses:
             rows: queries and keys of all heads, one row for each token, without padding.
             grads: their gradients.
         """
-        loss = self._at.get(site)
-        if loss is None:
-            return
-        attending_BL, seen_BM = _masks_of(site, batch)
-        query_JX, key_IX = (one.float().requires_grad_() for one in rows)
+        for loss in self._at.get(site, ()):
+            query_JX, key_IX = (one.float().requires_grad_() for one in rows)
+            scores_BHLM = self._scores(site, query_JX, key_IX, loss, batch)
+            total = share * loss.of_scores(site, scores_BHLM, batch)
+            if not total.requires_grad:  # There are no links in this batch.
+                continue
+            added = torch.autograd.grad(total, (query_JX, key_IX))
+            for grad, more in zip(grads, added, strict=True):
+                grad += more.to(grad.dtype)
+
+    def _scores(
+        self,
+        site: str,
+        query_JX: Tensor,
+        key_IX: Tensor,
+        loss: GuidedHead | ScorePenalty,
+        batch: Batch,
+    ) -> Tensor:
+        """Compute the scores that a loss is computed from, ``[batch, heads, rows, keys]``."""
+        attending_BL, seen_BM = masks_of(site, batch)
         query_BHLK = self._pad(query_JX, attending_BL, loss.heads)
         key_BHMK = self._pad(key_IX, seen_BM, loss.heads)
         scale = self._model.d_key**-0.5 if self._model.scale_scores else 1.0
         scores_BHLM = query_BHLK @ key_BHMK.transpose(2, 3) * scale
         if loss.stage == "masked":
-            scores_BHLM = scores_BHLM.masked_fill(~seen_BM[:, None, None], -torch.inf)
-        total = share * loss.of_scores(site, scores_BHLM, batch)
-        if not total.requires_grad:  # There are no links in this batch.
-            return
-        added = torch.autograd.grad(total, (query_JX, key_IX))
-        for grad, more in zip(grads, added, strict=True):
-            grad += more.to(grad.dtype)
+            return scores_BHLM.masked_fill(~seen_BM[:, None, None], -torch.inf)
+        return scores_BHLM
 
     def _pad(self, rows_JX: Tensor, mask_BL: Tensor, heads: slice) -> Tensor:
         """Put the rows of some heads into a padded batch."""
         rows_JHK = rows_JX.reshape(len(rows_JX), self._model.num_heads, -1)[:, heads]
         padded_BLHK = rows_JHK.new_zeros(*mask_BL.shape, *rows_JHK.shape[1:])
         return padded_BLHK.index_put((mask_BL,), rows_JHK).transpose(1, 2)
-
-
-def _masks_of(site: str, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return the real positions that attend at a place, and those that they may attend to."""
-    if site.startswith("encoder"):
-        return batch.source_mask_BS, batch.source_mask_BS
-    is_cross = site.endswith("cross")
-    return batch.target_mask_BT, batch.source_mask_BS if is_cross else batch.target_mask_BT
