@@ -17,8 +17,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from pellucid.bundle import load_bundle
-from pellucid.config import Recipe, StartConfig, load_recipe
-from pellucid.corpora import SplitName, make_split, write_examples
+from pellucid.config import load_recipe
+from pellucid.corpora import make_split, write_examples
 from pellucid.corpora.seen import SeenSentences
 from pellucid.files import new_folder
 from pellucid.formats.exporting import export_bundle
@@ -36,31 +36,19 @@ def main() -> None:
     folder: Path = parser.parse_args().folder
     recipe = load_recipe(PACKAGE / "recipes" / "packaged.toml")
     write_corpus(folder, seed=recipe.training.seed)
-    train_twice(recipe, folder)
+    if not (folder / "run" / "finished").is_file():
+        train(recipe, folder / "run", recipe_folder=folder)
     lines = (folder / "corpus" / "train.en").read_text(encoding="utf-8").splitlines()
-    put_in_place(folder / "run", lines, untrained=folder / "first" / "untrained")
+    put_in_place(folder / "run", lines)
 
 
-def train_twice(recipe: Recipe, folder: Path) -> None:
-    """Go through the recipe's schedule, and again from the model that it led to.
-
-    Source:
-        Loshchilov and Hutter 2017, "SGDR: Stochastic Gradient Descent with Warm Restarts".
-    """
-    start = StartConfig(model=str(folder / "first" / "bundle"))
-    again = recipe.model_copy(update={"start": start})
-    for run, settings in ((folder / "first", recipe), (folder / "run", again)):
-        if not (run / "finished").is_file():
-            train(settings, run, recipe_folder=folder)
-
-
-def put_in_place(run: Path, sentences: Iterable[str], *, untrained: Path) -> None:
-    """Copy models of finished runs into the package, with the filter of what they read."""
+def put_in_place(run: Path, sentences: Iterable[str]) -> None:
+    """Copy the models of a finished run into the package, with the filter of what they read."""
     models = PACKAGE / "models"
     shutil.rmtree(models / "demo", ignore_errors=True)
     shutil.copytree(run / "bundle", models / "demo")
     shutil.rmtree(models / "demo-untrained", ignore_errors=True)
-    export_bundle(load_bundle(untrained), models / "demo-untrained", precision="bfloat16")
+    export_bundle(load_bundle(run / "untrained"), models / "demo-untrained", precision="bfloat16")
     model_hash = load_bundle(models / "demo").model_hash
     SeenSentences.of(sentences, model_hash=model_hash).write(models / "demo.seen")
 
@@ -70,11 +58,11 @@ def write_corpus(folder: Path, *, seed: int) -> None:
     if (folder / "corpus").is_dir():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    counts: dict[SplitName, int] = {"train": NUM_SENTENCES, "validation": NUM_VALIDATION}
     with new_folder(folder / "corpus") as part:
-        for name, count in counts.items():
-            examples = make_split(name, seed=seed, count=count, grammar="course")
-            write_examples(part, name, examples)
+        write_examples(part, "train", make_split("train", seed=seed, count=NUM_SENTENCES))
+        write_examples(
+            part, "validation", make_split("validation", seed=seed, count=NUM_VALIDATION)
+        )
 
 
 if __name__ == "__main__":
