@@ -31,7 +31,7 @@ class Word(NamedTuple):
 
 
 _VOWELS = frozenset("aeiouàâéèêëîïôùûœAEIOUÀÂÉÈÊËÎÏÔÙÛŒ")
-_ASPIRATED = ("harpe", "haut", "henni", "huit")
+_ASPIRATED = ("harpe", "haut", "henni", "huit", "hamburger", "handball", "haricot", "hockey", "honte")
 _ELIDED = {
     "le": "l'",
     "la": "l'",
@@ -76,9 +76,33 @@ _IRREGULAR = {
     "dernier": ("dernier", "dernière", "derniers", "dernières"),
     "le": ("le", "la", "les", "les"),
     "quel": ("quel", "quelle", "quels", "quelles"),
+    "gros": ("gros", "grosse", "gros", "grosses"),
+    "fier": ("fier", "fière", "fiers", "fières"),
+    "inquiet": ("inquiet", "inquiète", "inquiets", "inquiètes"),
+    "doux": ("doux", "douce", "doux", "douces"),
+    "frais": ("frais", "fraîche", "frais", "fraîches"),
+    "faux": ("faux", "fausse", "faux", "fausses"),
+    "fou": ("fou", "folle", "fous", "folles"),
+    "étranger": ("étranger", "étrangère", "étrangers", "étrangères"),
+    "canadien": ("canadien", "canadienne", "canadiens", "canadiennes"),
+    "violet": ("violet", "violette", "violets", "violettes"),
+    "sportif": ("sportif", "sportive", "sportifs", "sportives"),
+    "grec": ("grec", "grecque", "grecs", "grecques"),
+    "musicien": ("musicien", "musicienne", "musiciens", "musiciennes"),
+    "mécanicien": ("mécanicien", "mécanicienne", "mécaniciens", "mécaniciennes"),
+    "chanteur": ("chanteur", "chanteuse", "chanteurs", "chanteuses"),
+    "coiffeur": ("coiffeur", "coiffeuse", "coiffeurs", "coiffeuses"),
+    "acteur": ("acteur", "actrice", "acteurs", "actrices"),
+    "agriculteur": ("agriculteur", "agricultrice", "agriculteurs", "agricultrices"),
+    "infirmier": ("infirmier", "infirmière", "infirmiers", "infirmières"),
+    "boulanger": ("boulanger", "boulangère", "boulangers", "boulangères"),
+    "boucher": ("boucher", "bouchère", "bouchers", "bouchères"),
+    "policier": ("policier", "policière", "policiers", "policières"),
+    "cuisinier": ("cuisinier", "cuisinière", "cuisiniers", "cuisinières"),
+    "serveur": ("serveur", "serveuse", "serveurs", "serveuses"),
     "celui-là": ("celui-là", "celle-là", "ceux-là", "celles-là"),
 }
-_BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil", "ce": "cet"}
+_BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil", "fou": "fol", "ce": "cet"}
 _PLURAL_VERBS = {"a": "ont", "est": "sont"}
 
 

@@ -132,7 +132,7 @@ def read_nouns(
     for kind, row in rows.items():
         for entry in row.split():
             english, _, rest = entry.partition("=")
-            french, _, mark = rest.partition(".")
+            french, _, mark = rest.replace("_", " ").partition(".")
             gender: Gender = "f" if mark[0] == "f" else "m"
             plural = plurals.get(english, english + "s")
             french_plural = french_plurals.get(french) or make_plural(french)

@@ -19,7 +19,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from pellucid.corpora.constructions import CONSTRUCTIONS
-from pellucid.corpora.course.patterns import COURSE, is_felt
+from pellucid.corpora.course.kept_out import is_kept_out
+from pellucid.corpora.course.patterns import COURSE, EVERYDAY_NAMES, is_felt
 from pellucid.corpora.example import Example, Style, make_example
 from pellucid.corpora.french import Word, begins_with_vowel, join_french_words
 from pellucid.corpora.lexicon import (
@@ -176,7 +177,7 @@ def _iterate(pick: Pick, name: SplitName, seed: int, grammar: Grammar) -> Iterat
         # Only these have contractions such as *it's*.
         if construction in FREE_CONSTRUCTIONS or construction in COURSE:
             contract(sentence, pick)
-        if grammar == "course" and is_felt(sentence):
+        if grammar == "course" and (is_felt(sentence) or is_kept_out(sentence.english)):
             continue
         # The compositional test takes only sentences with a held-out pair; the others take none.
         if held_out.isdisjoint(sentence.combinations) is (name == "compositional"):
@@ -279,6 +280,9 @@ def _hash(text: str, salt: bytes) -> tuple[float, int]:
 
 def _style(sentence: Sentence, number: int) -> Style:
     styles = _STYLES[sentence.mood]
+    if sentence.construction in EVERYDAY_NAMES:
+        # A teacher writes sentences with a capital and a mark.
+        styles = tuple(style for style in styles if style.has_capital and style.mark)
     # The hash of a sentence decides, so that a sentence is written alike in every split.
     return styles[number % len(styles)]
 

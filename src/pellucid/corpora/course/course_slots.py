@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pellucid.corpora.course import noun_slots, verb_slots
+from pellucid.corpora.course import forms, noun_slots, verb_slots
 from pellucid.corpora.course.drawing import Drawing, Slot
 from pellucid.corpora.open.subjects import Subject, subject_of
 
@@ -22,6 +22,7 @@ _SAY: dict[str, Callable[[Drawing, Slot], None]] = {
     "S": noun_slots.fill_subject,
     "REF": noun_slots.say_reference,
     "N": noun_slots.fill_noun,
+    "POSS": noun_slots.say_possessive,
     "NUM": noun_slots.say_number,
     "W": noun_slots.fill_from_table,
     "A": noun_slots.fill_adjective,
@@ -30,6 +31,8 @@ _SAY: dict[str, Callable[[Drawing, Slot], None]] = {
     "SUP": noun_slots.say_degree,
     "SUPN": noun_slots.say_degree,
     "V": verb_slots.say_named,
+    "D": forms.say_in_form,
+    "I": forms.say_in_form,
     "BE": verb_slots.say_form_of_be,
     "M": verb_slots.say_modal,
     "AUX": verb_slots.say_auxiliary,
@@ -48,12 +51,23 @@ _SAY: dict[str, Callable[[Drawing, Slot], None]] = {
 
 def say_slot(drawing: Drawing, slot: Slot) -> None:
     """Say one slot."""
+    set_subject(drawing, slot)
+    _SAY[slot.slot](drawing, slot)
+
+
+def set_subject(drawing: Drawing, slot: Slot) -> None:
+    """Make the subject that a slot names the subject of its verb: `@last`, `@who`, `@one`."""
     if slot.who == "who":
         drawing.subject = Subject(2, "m", "person", "who")
-    elif slot.who:
-        drawing.subject = subject_of(drawing.entities[-1])
-    if slot.who == "one":
+    elif slot.who == "one":
         noun = drawing.noun_said
         # *One of my sisters* is one.
         drawing.subject = Subject(2, noun.gender, noun.kind, noun=noun)
-    _SAY[slot.slot](drawing, slot)
+    elif slot.who == "first":
+        drawing.subject = subject_of(drawing.entities[0])
+    elif slot.who:
+        drawing.subject = subject_of(drawing.entities[-1])
+    elif slot.tense == "order":
+        drawing.subject = Subject(1, "m", "person", "you")
+    elif slot.tense == "lets":
+        drawing.subject = Subject(3, "m", "person", "we", is_plural=True)

@@ -43,16 +43,23 @@ def _read(name: str) -> Mapping[str, Any]:
 
 
 _WORDS = _read("course_words.toml")
-GRAMMAR = _read("grammar.toml")
+_EVERYDAY = _read("everyday_words.toml")
+GRAMMAR = _read("grammar.toml") | _read("everyday_grammar.toml")
 """The constructions by name: level, weight, an example, patterns."""
+RULES: Mapping[str, str] = _read("everyday_actions.toml") | _read("everyday_clauses.toml")
+"""Parts of patterns, which a slot $R names: each way on a line."""
 TABLES: Mapping[str, tuple[tuple[str, str], ...]] = {
-    name: tuple(rows.items()) for name, rows in _read("phrases.toml").items()
+    name: tuple(rows.items())
+    for name, rows in (_read("phrases.toml") | _read("everyday_phrases.toml")).items()
 }
 """Phrases that a pattern names: English, and French in the notation of the lexicon."""
 
-NEW_NOUNS = read_nouns(_WORDS["nouns"], _WORDS["plurals"], _WORDS["french_plurals"])
+NEW_NOUNS = (
+    *read_nouns(_WORDS["nouns"], _WORDS["plurals"], _WORDS["french_plurals"]),
+    *read_nouns(_EVERYDAY["nouns"], _EVERYDAY["plurals"], _EVERYDAY["french_plurals"]),
+)
 _ALL = {kind: (*KINDS[kind], *[n for n in NEW_NOUNS if n.kind == kind]) for kind in KINDS}
-_NEW_ADJECTIVES = read_adjectives(_WORDS["adjectives"])
+_NEW_ADJECTIVES = read_adjectives(_WORDS["adjectives"] | _EVERYDAY["adjectives"])
 
 
 def _with_new(old: Mapping[NounKind, tuple[Adjective, ...]]) -> dict[NounKind, list[Adjective]]:
@@ -72,13 +79,16 @@ QUALITIES = {
     for kind, options in _with_new(PREDICATE_ADJECTIVES).items()
 }
 """The adjectives that may follow *is*."""
-COMPARED: Mapping[str, str] = _WORDS["comparatives"]
+COMPARED: Mapping[str, str] = _WORDS["comparatives"] | _EVERYDAY["comparatives"]
 """Comparative and superlative; under ``with_more`` the adjectives that take *more* and *most*."""
-NUMBERS = tuple(_WORDS["numbers"].items())
+NUMBERS = tuple((_WORDS["numbers"] | _EVERYDAY["numbers"]).items())
 SUBJECTS = tuple((english, *row) for english, row in _WORDS["subjects"].items())
 """Subjects other than nouns: English, French, person, gender."""
 SUBJECTS_DRAWN: Mapping[str, tuple[str, float]] = _WORDS["drawn_subjects"]
 """By the name of a subject's slot: nouns, and how likely a pronoun takes their place."""
+
+
+_POOLS: Mapping[str, str] = _WORDS["pools"] | _EVERYDAY["pools"]
 
 
 @cache
@@ -88,9 +98,9 @@ def pool(name: str) -> tuple[Noun, ...]:
         return PEOPLE
     if name == "city":
         return CITIES
-    if name in _WORDS["pools"]:
+    if name in _POOLS:
         by_name = {noun.english: noun for noun in (*NOUNS.values(), *NEW_NOUNS)}
-        return tuple(by_name[word] for word in _WORDS["pools"][name].split())
+        return tuple(by_name[word] for word in _POOLS[name].split())
     nouns = tuple(noun for kind in kinds_of(name) for noun in _ALL[kind])
     return (*nouns, *PEOPLE) if name in ("person", "animate") else nouns
 
@@ -99,6 +109,9 @@ def pool(name: str) -> tuple[Noun, ...]:
 def new_in(nouns: tuple[Noun, ...]) -> tuple[Noun, ...]:
     """Keep only the nouns that the course adds, or all if it adds none of them."""
     return tuple(noun for noun in nouns if noun in NEW_NOUNS) or nouns
+
+
+_INFINITIVES: Mapping[str, str] = _WORDS["infinitives"] | _EVERYDAY["infinitives"]
 
 
 def infinitive(french: French) -> French:
@@ -113,7 +126,7 @@ def future(french: French) -> French:
 
 
 def _stems(french: French) -> list[str]:
-    if row := _WORDS["infinitives"].get(french.participle):
+    if row := _INFINITIVES.get(french.participle):
         stems: list[str] = row.split()
         return stems
     # *Achète* gives *achètera*, *appelle* gives *appellera*.
@@ -172,6 +185,16 @@ NAMED: Mapping[str, tuple[English, French]] = {
     for english, french, marks, *name in _VERBS["named"]
 }
 """The verbs that patterns name, each by its key in the table or its English infinitive."""
+EVERYDAY: Mapping[str, tuple[English, French, str, str]] = {
+    name: (
+        english_of(english),
+        french_of(french, with_etre="e" in marks, lasts="l" in marks),
+        marks,
+        particle,
+    )
+    for name, (english, french, marks, particle) in _EVERYDAY["verbs"].items()
+}
+"""The verbs of everyday actions: marks, and an English particle."""
 FRENCH: Mapping[str, French] = {
     **{name: french_of(row) for name, row in _WORDS["french"].items()},
     "être": AT_BE,

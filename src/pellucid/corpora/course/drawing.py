@@ -58,6 +58,9 @@ class Drawing:
         noun_said: the noun that the last `$N` said, for words that agree with it.
         auxiliary: the place of a question's auxiliary.
         is_negated: True if the last verb was.
+        form: the form of the next verb: a tense, ``inf``, ``order``, ``asked``.
+        is_positive: True where the next verb takes no negation.
+        is_often: True where an adverb such as *often* stands with the next verb.
     """
 
     sentence: Sentence
@@ -67,6 +70,9 @@ class Drawing:
     noun_said: Noun = NOUNS["hat"]
     auxiliary: int | None = None
     is_negated: bool = False
+    form: str = "present"
+    is_positive: bool = False
+    is_often: bool = False
 
     def say(self, english: str, french: str) -> None:
         """Say an English word and the French one that translates it."""

@@ -13,7 +13,7 @@ from pellucid.corpora.course.course_words import (
     pool,
 )
 from pellucid.corpora.course.drawing import Drawing, Slot
-from pellucid.corpora.french import Word, agree
+from pellucid.corpora.french import Gender, Word, agree
 from pellucid.corpora.lexicon import Noun
 from pellucid.corpora.open.open_words import COLORS, OWNERS
 from pellucid.corpora.open.phrases import say_free_phrase, say_name, say_phrase
@@ -39,7 +39,10 @@ def fill_subject(drawing: Drawing, slot: Slot) -> None:
     if drawing.auxiliary is None:
         return
     english = drawing.sentence.english
-    form = {"be": be_form(drawing.subject, is_past=False)}
+    form = {
+        "be": be_form(drawing.subject, is_past=False),
+        "was": be_form(drawing.subject, is_past=True),
+    }
     if drawing.subject.is_third:
         form |= {"do": "does", "have": "has"}
     word = english[drawing.auxiliary]
@@ -56,6 +59,8 @@ def draw_subject(drawing: Drawing, slot: Slot) -> Subject:
         return Subject(person, gender, "person", "they", is_plural=person == 4)
     if slot.name == "counted":
         return subject_of(_say_counted(drawing, pick.one(pool("animate"))))
+    if slot.name in ("someone", "other"):
+        return _say_someone(drawing, is_noun=slot.name == "other")
     name, likely = SUBJECTS_DRAWN.get(slot.name, SUBJECTS_DRAWN["any"])
     if pick.chance(likely):
         return say_pronoun(sentence, pick.one(_PEOPLE))
@@ -67,9 +72,51 @@ def draw_subject(drawing: Drawing, slot: Slot) -> Subject:
     return subject_of(entity)
 
 
-def say_reference(drawing: Drawing, _: Slot) -> None:
-    """Say the pronoun of the noun said first."""
-    drawing.subject = say_referring(drawing.sentence, drawing.entities[0])
+def _say_someone(drawing: Drawing, *, is_noun: bool) -> Subject:
+    """Say a pronoun, *my sister*, *the teacher*, *Anna*, *my father and my mother*, *Paul and I*."""
+    sentence = drawing.sentence
+    pick = drawing.pick
+    choice = pick.of("kin 6, name 2, person 4, pair" if is_noun else "pronoun 12, kin 5, name 2, person 4, pair")
+    if choice == "pronoun":
+        return say_pronoun(sentence, pick.one(_PEOPLE))
+    if choice != "pair":
+        entity = _say_one_of(drawing, choice)
+        drawing.entities.append(entity)
+        return subject_of(entity)
+    kind = pick.of("kin 2, name")
+    first = _say_one_of(drawing, kind, is_plural=False)
+    if pick.chance(0.25):
+        sentence.say("and I", "et:0 moi:1")
+        return Subject(3, "m", "person", "we", is_plural=True)
+    sentence.say("and", "et:0")
+    second = _say_one_of(drawing, kind, is_plural=False, but=first.noun)
+    gender: Gender = "f" if first.noun.gender == second.noun.gender == "f" else "m"
+    return Subject(4, gender, "person", is_plural=True)
+
+
+def _say_one_of(
+    drawing: Drawing, choice: str, *, is_plural: bool | None = None, but: Noun | None = None
+) -> Entity:
+    """Say one person or several: of the family, by name, or by profession."""
+    pick = drawing.pick
+    if choice == "name":
+        return say_name(drawing.sentence, pick.one([one for one in pool("name") if one is not but]))
+    noun = pick.one([one for one in pool("kin" if choice == "kin" else "folk") if one is not but])
+    if is_plural is None:
+        # One has one mother, but two parents.
+        is_plural = noun.english == "parent" or (pick.chance(0.25) and noun not in pool("only"))
+    owned = pick.of("my 3, your, his, her, our, their")
+    determiner = owned if choice == "kin" else pick.of(f"the 6, this, that, {owned}")
+    adjectives = drawing.describe(noun, 0.1)
+    return say_phrase(
+        drawing.sentence, noun, determiner, is_plural=is_plural, adjectives=adjectives
+    )
+
+
+def say_reference(drawing: Drawing, slot: Slot) -> None:
+    """Say the pronoun of the noun said first, or last."""
+    entity = drawing.entities[-1 if slot.name == "last" else 0]
+    drawing.subject = say_referring(drawing.sentence, entity)
 
 
 def fill_noun(drawing: Drawing, slot: Slot) -> None:
@@ -97,6 +144,15 @@ def _say_determined(drawing: Drawing, noun: Noun, determiner: str, *, is_plural:
     if not determiner:
         role = "negated" if drawing.is_negated else "object"
         return say_free_phrase(sentence, drawing.pick, noun, role)
+    if determiner == "part":
+        options = ("any", "not bare") if drawing.is_negated else ("some", "bare", "bare")
+        determiner = drawing.pick.one(options)
+        return say_phrase(sentence, noun, determiner, is_plural=not noun.is_mass)
+    if determiner in ("own", "one"):
+        may_be = determiner == "own" and noun not in pool("only")
+        is_plural = is_plural or (may_be and drawing.pick.chance(0.15))
+        determiner = drawing.pick.of("the 4, my 4, your, his, her, our, their, this, that")
+        is_plural = is_plural and not noun.is_mass
     # What is meant in general is plural, if it can be counted.
     is_plural = not noun.is_mass and (is_plural or determiner in ("general", "bare", "any"))
     if determiner == "any":
@@ -107,11 +163,13 @@ def _say_determined(drawing: Drawing, noun: Noun, determiner: str, *, is_plural:
         return entity
     if determiner == "my":
         determiner = drawing.pick.one((*OWNERS, "the"))
+    elif determiner == "single":
+        determiner = "a"
     elif determiner == "a" and drawing.is_negated:
         determiner = "any" if noun.is_mass else "not a"
     elif determiner == "a" and noun.is_mass:
         determiner = "some"
-    adjectives = () if determiner in ("general", "bare") else drawing.describe(noun, 0.3)
+    adjectives = () if determiner in ("general", "bare") else drawing.describe(noun, 0.25)
     return say_phrase(sentence, noun, determiner, is_plural=is_plural, adjectives=adjectives)
 
 
@@ -191,3 +249,13 @@ def say_degree(drawing: Drawing, slot: Slot) -> None:
         the = Word(agree("le", gender, is_plural=False), (start - 1,))
         words = [the, *words, head] if adjective.is_before else [the, head, the, *words]
     sentence.french += words
+
+
+_POSSESSIVES = {"I": "my", "you": "your", "he": "his", "she": "her", "we": "our", "they": "their"}
+
+
+def say_possessive(drawing: Drawing, _: Slot) -> None:
+    """Say *his* of *he washes his hands*, where French has an article."""
+    subject = drawing.subject
+    mine = "their" if subject.is_plural else "her" if subject.gender == "f" else "his"
+    drawing.sentence.english.append(_POSSESSIVES.get(subject.english, mine))

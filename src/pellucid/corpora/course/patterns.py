@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-from pellucid.corpora.course.course_slots import say_slot
-from pellucid.corpora.course.course_words import FRENCH, GRAMMAR, pool
+from pellucid.corpora.course.course_slots import say_slot, set_subject
+from pellucid.corpora.course.course_words import EVERYDAY, FRENCH, GRAMMAR, RULES, pool
 from pellucid.corpora.course.drawing import Drawing, Slot, read_slot
 from pellucid.corpora.french import Word, agree
 from pellucid.corpora.open.subjects import Subject
@@ -37,6 +37,13 @@ def patterns_of(name: str) -> tuple[Pattern, ...]:
     return tuple(pattern for pattern in read for _ in range(pattern.times))
 
 
+@cache
+def ways_of(name: str) -> tuple[Pattern, ...]:
+    """List the patterns of a rule, each as often as it is drawn."""
+    read = [read_pattern(line) for line in RULES[name].strip().splitlines()]
+    return tuple(pattern for pattern in read for _ in range(pattern.times))
+
+
 def draw_course(pick: Pick, name: str) -> Sentence:
     """Draw a sentence of a construction."""
     sentence = Sentence(name, mood=GRAMMAR[name].get("mood", "statement"))
@@ -46,19 +53,27 @@ def draw_course(pick: Pick, name: str) -> Sentence:
 
 def say_pattern(sentence: Sentence, pick: Pick, pattern: Pattern) -> None:
     """Say a pattern: its English in order, then the French of each slot where it belongs."""
-    drawing = Drawing(sentence, pick)
+    _say_parts(Drawing(sentence, pick), pattern)
+    _move_adverbs(sentence.french)
+
+
+def _say_parts(drawing: Drawing, pattern: Pattern) -> None:
+    sentence = drawing.sentence
     subject: Subject | None = None
     places: list[int] = []
     said: list[list[Word]] = []
     for part in pattern.english:
         places.append(len(sentence.english))
         said.append([])
-        if part == ",":
-            sentence.english[-1] += ","
+        if part in (",", "'s"):
+            sentence.english[-1] += part
         elif isinstance(part, str):
             sentence.english.append(part)
         else:
-            say_slot(drawing, part)
+            if part.slot == "R":
+                _say_rule(drawing, part)
+            else:
+                say_slot(drawing, part)
             said[-1] = sentence.french.copy()
             sentence.french.clear()
             # A later clause has its own subject; the words of the pattern have the first.
@@ -72,6 +87,45 @@ def say_pattern(sentence: Sentence, pick: Pick, pattern: Pattern) -> None:
             sentence.french[-1] = last._replace(text=last.text + ",")
         else:
             sentence.french.append(_say_word(part, places, drawing, subject or drawing.subject))
+
+
+_DOING = ("order", "lets", "ing", "progressive", "past_progressive", "perfect")
+"""Forms of an action, not of a state: *want milk* is no order."""
+
+
+def _is_state(way: Pattern) -> bool:
+    """Tell whether a way begins with a verb of a state, such as *know*."""
+    first = way.english[0]
+    return isinstance(first, Slot) and first.slot == "D" and "s" in EVERYDAY[first.name][2]
+
+
+_SHORT = ("bien", "mal", "beaucoup", "trop")
+_HELPERS = frozenset((*FRENCH["avoir"].present, *FRENCH["être"].present))
+_PARTICIPLES = frozenset(french.participle for _, french, *_ in EVERYDAY.values())
+
+
+def _move_adverbs(words: list[Word]) -> None:
+    """Put a short adverb before a participle: *a bien chanté*, *a très bien chanté*."""
+    for at in range(2, len(words)):
+        start = at - (words[at - 1].text == "très")
+        before = {word.text for word in words[max(0, start - 3) : start - 1]}
+        is_past = words[start - 1].text in _PARTICIPLES and before & _HELPERS
+        if words[at].text in _SHORT and is_past:
+            words.insert(at, words.pop(start - 1))
+
+
+def _say_rule(drawing: Drawing, slot: Slot) -> None:
+    """Say one of the ways of a rule: `$R:do.past`, an action in the past."""
+    before = drawing.subject, drawing.form, drawing.is_positive, drawing.is_often
+    set_subject(drawing, slot)
+    drawing.form = slot.tense or drawing.form
+    drawing.is_positive = bool(slot.positive) or drawing.is_positive
+    drawing.is_often = slot.said == "often" or (drawing.is_often and not slot.tense)
+    way = drawing.pick.one(ways_of(slot.name))
+    while drawing.form in _DOING and _is_state(way):
+        way = drawing.pick.one(ways_of(slot.name))
+    _say_parts(drawing, way)
+    drawing.subject, drawing.form, drawing.is_positive, drawing.is_often = before
 
 
 def _say_word(part: str, places: list[int], drawing: Drawing, subject: Subject) -> Word:
@@ -116,3 +170,5 @@ COURSE: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
     name: (_drawer(name), row["weight"]) for name, row in GRAMMAR.items()
 }
 """The constructions of the course, with their weights in drawing."""
+EVERYDAY_NAMES = frozenset(name for name, row in GRAMMAR.items() if row.get("is_everyday"))
+"""The constructions of everyday sentences."""

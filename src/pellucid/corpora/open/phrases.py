@@ -76,7 +76,7 @@ def say_phrase(
     sentence.num_roles += 1
     french = _french_noun(noun, adjectives, start + len(shown), sentence.num_roles, is_plural)
     # *Des* becomes *de* before an adjective.
-    has_before = bool(adjectives) and french[0].text != _form(noun, is_plural)
+    has_before = bool(adjectives) and french[0].text != _form(noun, is_plural).split()[0]
     said = _french_determiner(
         determiner, noun, french[0].text, is_plural=is_plural, has_before=has_before
     )
@@ -98,7 +98,10 @@ def _french_noun(
     noun: Noun, adjectives: Sequence[Adjective], first: int, role: int, is_plural: bool
 ) -> list[Word]:
     """Put the adjectives before or after the noun; those after it in reverse order."""
-    words = [Word(_form(noun, is_plural), (first + len(adjectives),), (role,))]
+    head, *rest = _form(noun, is_plural).split()
+    link = (first + len(adjectives),)
+    # *Pomme de terre* is three words for one in English.
+    words = [Word(head, link, (role,)), *[Word(part, link) for part in rest]]
     # Those behind the noun come out in reverse order, the nearest to the noun first.
     for place in reversed(range(len(adjectives))):
         adjective = adjectives[place]
