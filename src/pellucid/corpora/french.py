@@ -31,7 +31,7 @@ class Word(NamedTuple):
 
 
 _VOWELS = frozenset("aeiouàâéèêëîïôùûœAEIOUÀÂÉÈÊËÎÏÔÙÛŒ")
-_ASPIRATED = ("harpe", "haut", "henni", "huit", "hamburger", "handball", "haricot", "hockey", "honte")
+_ASPIRATED = ("harpe", "haut", "henni", "huit", "hamburger", "haricot", "hockey", "honte")
 _ELIDED = {
     "le": "l'",
     "la": "l'",
@@ -99,6 +99,7 @@ _IRREGULAR = {
     "boucher": ("boucher", "bouchère", "bouchers", "bouchères"),
     "policier": ("policier", "policière", "policiers", "policières"),
     "cuisinier": ("cuisinier", "cuisinière", "cuisiniers", "cuisinières"),
+    "joueur": ("joueur", "joueuse", "joueurs", "joueuses"),
     "serveur": ("serveur", "serveuse", "serveurs", "serveuses"),
     "celui-là": ("celui-là", "celle-là", "ceux-là", "celles-là"),
 }

@@ -96,6 +96,8 @@ def pool(name: str) -> tuple[Noun, ...]:
     """List the nouns that a pattern names: by their own list, by kinds, or by a group of kinds."""
     if name == "name":
         return PEOPLE
+    if name == "everyday":
+        return NEW_NOUNS
     if name == "city":
         return CITIES
     if name in _POOLS:

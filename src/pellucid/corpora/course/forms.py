@@ -57,6 +57,10 @@ def say_in_form(drawing: Drawing, slot: Slot) -> None:
     english = drawing.sentence.english
     form = (slot.tense or drawing.form).replace("_", " ")
     asked = drawing.auxiliary if form == "asked" else None
+    if form == "habit":
+        # *Played* every day is *jouait*.
+        form = "past"
+        verb = verb._replace(french=replace(verb.french, lasts=True, with_etre=False))
     if asked is not None:
         form = _ASKED[english[asked]]
         drawing.is_negated = False
@@ -139,7 +143,11 @@ def _draw_clitic(drawing: Drawing, slot: Slot) -> Clitic | None:
         one
         for one in options
         if (one.english, subject) not in _SELF
-        and (slot.said == "to" or (one.english in ("it", "them")) == (slot.said == "it") or one.english == "them")
+        and (
+            slot.said == "to"
+            or (one.english in ("it", "them")) == (slot.said == "it")
+            or one.english == "them"
+        )
     ]
     return drawing.pick.one(fitting)
 
@@ -167,12 +175,15 @@ def _say(drawing: Drawing, verb: _Verb, slot: Slot, manner: Manner) -> int:
         particle=verb.particle,
         moved=drawing.entities[0] if slot.said == "moved" else None,
     )
+    if clitic is not None and verb.particle in _BEFORE_PRONOUN:
+        _swap_last(drawing, place)
     at = place
     while words[at].text == "ne" or words[at].is_pronoun:
         at += 1
     num_words = len(verb.particle.split())
     last = len(english)
-    links = dict.fromkeys((*words[at].links, *range(last - num_words, last)))
+    first = last - num_words - (clitic is not None and verb.particle in _BEFORE_PRONOUN)
+    links = dict.fromkeys((*words[at].links, *range(first, first + num_words)))
     words[at] = words[at]._replace(links=tuple(links))
     if "r" in verb.marks:
         reflexive = _REFLEXIVE[drawing.subject.person]
@@ -181,9 +192,22 @@ def _say(drawing: Drawing, verb: _Verb, slot: Slot, manner: Manner) -> int:
     return at
 
 
-def _say_later(
-    drawing: Drawing, verb: _Verb, slot: Slot, form: str, asked: int | None
-) -> None:
+_BEFORE_PRONOUN = ("at", "for", "to", "of")
+
+
+def _swap_last(drawing: Drawing, place: int) -> None:
+    """Change *looks them for* to *looks for them*."""
+    english = drawing.sentence.english
+    words = drawing.sentence.french
+    last = len(english) - 1
+    english[-2:] = english[:-3:-1]
+    moved = {last: last - 1, last - 1: last}
+    for at in range(place, len(words)):
+        links = tuple(moved.get(link, link) for link in words[at].links)
+        words[at] = words[at]._replace(links=links)
+
+
+def _say_later(drawing: Drawing, verb: _Verb, slot: Slot, form: str, asked: int | None) -> None:
     """Say what is no tense of French: an infinitive, a future, an order, *used to*."""
     sentence = drawing.sentence
     english = sentence.english

@@ -13,7 +13,7 @@ from pellucid.corpora.course.course_words import (
     pool,
 )
 from pellucid.corpora.course.drawing import Drawing, Slot
-from pellucid.corpora.french import Gender, Word, agree
+from pellucid.corpora.french import Gender, Word, agree, make_plural
 from pellucid.corpora.lexicon import Noun
 from pellucid.corpora.open.open_words import COLORS, OWNERS
 from pellucid.corpora.open.phrases import say_free_phrase, say_name, say_phrase
@@ -56,7 +56,7 @@ def draw_subject(drawing: Drawing, slot: Slot) -> Subject:
     if slot.name == "people":
         english, french, person, gender = pick.one(SUBJECTS)
         sentence.say(english, french)
-        return Subject(person, gender, "person", "they", is_plural=person == 4)
+        return Subject(person, gender, "person", "they", is_plural=person > 2)
     if slot.name == "counted":
         return subject_of(_say_counted(drawing, pick.one(pool("animate"))))
     if slot.name in ("someone", "other"):
@@ -73,10 +73,11 @@ def draw_subject(drawing: Drawing, slot: Slot) -> Subject:
 
 
 def _say_someone(drawing: Drawing, *, is_noun: bool) -> Subject:
-    """Say a pronoun, *my sister*, *the teacher*, *Anna*, *my father and my mother*, *Paul and I*."""
+    """Say a pronoun, *my sister*, *the teacher*, *Anna*, *my father and my mother*."""
     sentence = drawing.sentence
     pick = drawing.pick
-    choice = pick.of("kin 6, name 2, person 4, pair" if is_noun else "pronoun 12, kin 5, name 2, person 4, pair")
+    pronoun = "" if is_noun else "pronoun 11, "
+    choice = pick.of(pronoun + "kin 5, name 2, person 4, pair")
     if choice == "pronoun":
         return say_pronoun(sentence, pick.one(_PEOPLE))
     if choice != "pair":
@@ -144,6 +145,8 @@ def _say_determined(drawing: Drawing, noun: Noun, determiner: str, *, is_plural:
     if not determiner:
         role = "negated" if drawing.is_negated else "object"
         return say_free_phrase(sentence, drawing.pick, noun, role)
+    if determiner == "plain":
+        return say_phrase(sentence, noun, "title")
     if determiner == "part":
         options = ("any", "not bare") if drawing.is_negated else ("some", "bare", "bare")
         determiner = drawing.pick.one(options)
@@ -170,6 +173,9 @@ def _say_determined(drawing: Drawing, noun: Noun, determiner: str, *, is_plural:
     elif determiner == "a" and noun.is_mass:
         determiner = "some"
     adjectives = () if determiner in ("general", "bare") else drawing.describe(noun, 0.25)
+    if determiner == "a" and adjectives and adjectives[0].english == "other":
+        # *Another* is one word.
+        adjectives = ()
     return say_phrase(sentence, noun, determiner, is_plural=is_plural, adjectives=adjectives)
 
 
@@ -200,12 +206,26 @@ def fill_from_table(drawing: Drawing, slot: Slot) -> None:
     """Say a phrase of a table; what is marked agrees with the subject."""
     sentence = drawing.sentence
     english, french = drawing.pick.one(TABLES[slot.name])
+    if slot.name == "profession_is" and drawing.subject.is_plural:
+        _say_professions(drawing, english, french)
+        return
     start = len(sentence.english)
     sentence.english += english.split()
     for text, links, agrees, _ in read_lexicon_words(french):
         if agrees:
             text = agree(text, drawing.subject.gender, is_plural=drawing.subject.is_plural)
         sentence.french.append(Word(text, tuple(start + link for link in links)))
+
+
+def _say_professions(drawing: Drawing, english: str, french: str) -> None:
+    """Say *teachers* of *they are teachers*."""
+    word = english.split()[-1]
+    plurals = {noun.english: noun.english_plural for noun in pool("person")}
+    text = read_lexicon_words(french)[0].text
+    form = agree(text, drawing.subject.gender, is_plural=True)
+    if french[0] != "@":
+        form = make_plural(text)
+    drawing.say(plurals.get(word, word + "s"), form)
 
 
 def fill_adjective(drawing: Drawing, _: Slot) -> None:

@@ -11,6 +11,7 @@ from pellucid.corpora.course.course_slots import say_slot, set_subject
 from pellucid.corpora.course.course_words import EVERYDAY, FRENCH, GRAMMAR, RULES, pool
 from pellucid.corpora.course.drawing import Drawing, Slot, read_slot
 from pellucid.corpora.french import Word, agree
+from pellucid.corpora.lexicon import Noun
 from pellucid.corpora.open.subjects import Subject
 from pellucid.corpora.sentence import Pick, Sentence
 
@@ -60,6 +61,7 @@ def say_pattern(sentence: Sentence, pick: Pick, pattern: Pattern) -> None:
 def _say_parts(drawing: Drawing, pattern: Pattern) -> None:
     sentence = drawing.sentence
     subject: Subject | None = None
+    noun: Noun | None = None
     places: list[int] = []
     said: list[list[Word]] = []
     for part in pattern.english:
@@ -76,6 +78,8 @@ def _say_parts(drawing: Drawing, pattern: Pattern) -> None:
                 say_slot(drawing, part)
             said[-1] = sentence.french.copy()
             sentence.french.clear()
+            if part.slot == "N":
+                noun = drawing.noun_said
             # A later clause has its own subject; the words of the pattern have the first.
             if subject is None and part.slot == "S":
                 subject = drawing.subject
@@ -86,17 +90,21 @@ def _say_parts(drawing: Drawing, pattern: Pattern) -> None:
             last = sentence.french[-1]
             sentence.french[-1] = last._replace(text=last.text + ",")
         else:
-            sentence.french.append(_say_word(part, places, drawing, subject or drawing.subject))
+            word = _say_word(part, places, noun or drawing.noun_said, subject or drawing.subject)
+            sentence.french.append(word)
 
 
 _DOING = ("order", "lets", "ing", "progressive", "past_progressive", "perfect")
 """Forms of an action, not of a state: *want milk* is no order."""
 
 
-def _is_state(way: Pattern) -> bool:
-    """Tell whether a way begins with a verb of a state, such as *know*."""
+def _is_unusual(way: Pattern, form: str) -> bool:
+    """Tell whether a way begins with a verb that hardly has the form: *know!*, *to want to go*."""
     first = way.english[0]
-    return isinstance(first, Slot) and first.slot == "D" and "s" in EVERYDAY[first.name][2]
+    if isinstance(first, str) or first.slot != "D":
+        return False
+    marks = EVERYDAY[first.name][2]
+    return ("s" in marks and form in _DOING) or ("w" in marks and form in ("inf", "to"))
 
 
 _SHORT = ("bien", "mal", "beaucoup", "trop")
@@ -122,13 +130,13 @@ def _say_rule(drawing: Drawing, slot: Slot) -> None:
     drawing.is_positive = bool(slot.positive) or drawing.is_positive
     drawing.is_often = slot.said == "often" or (drawing.is_often and not slot.tense)
     way = drawing.pick.one(ways_of(slot.name))
-    while drawing.form in _DOING and _is_state(way):
+    while _is_unusual(way, drawing.form):
         way = drawing.pick.one(ways_of(slot.name))
     _say_parts(drawing, way)
     drawing.subject, drawing.form, drawing.is_positive, drawing.is_often = before
 
 
-def _say_word(part: str, places: list[int], drawing: Drawing, subject: Subject) -> Word:
+def _say_word(part: str, places: list[int], noun: Noun, subject: Subject) -> Word:
     """Make a French word of the pattern itself."""
     text, _, links = part.rpartition(":")
     if text[0] == "^":
@@ -136,7 +144,7 @@ def _say_word(part: str, places: list[int], drawing: Drawing, subject: Subject) 
     elif text[0] == "@":
         text = agree(text[1:], subject.gender, is_plural=subject.is_plural)
     elif text[0] == "~":
-        text = agree(text[1:], drawing.noun_said.gender, is_plural=False)
+        text = agree(text[1:], noun.gender, is_plural=False)
     return Word(text, tuple(places[int(link)] for link in links.split(",") if link))
 
 
