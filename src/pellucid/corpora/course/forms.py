@@ -103,7 +103,9 @@ def _say_tense(
             # *Does she like*, not *is she liking*.
             do = "does" if drawing.subject.is_third else "do"
             drawing.sentence.english[asked] = "did" if form == "past" else do
-    negations = "not 3, n't 3, never" if form in ("present", "past") else "not 3, n't 2"
+    negations = (
+        "not 3, n't 3, never 2" if form in ("present", "past", "perfect") else "not 3, n't 2"
+    )
     negation = drawing.pick.of(negations) if drawing.is_negated else ""
     adverb: list[Word] = []
     if is_often:

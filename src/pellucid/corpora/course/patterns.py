@@ -104,6 +104,8 @@ def _is_unusual(way: Pattern, form: str) -> bool:
     if isinstance(first, str) or first.slot != "D":
         return False
     marks = EVERYDAY[first.name][2]
+    if "o" in marks and form in ("order", "lets"):
+        return True
     return ("s" in marks and form in _DOING) or ("w" in marks and form in ("inf", "to"))
 
 
