@@ -55,10 +55,13 @@ def say_slot(drawing: Drawing, slot: Slot) -> None:
     _SAY[slot.slot](drawing, slot)
 
 
+_PERSONS = {"who": 2, "nobody": 2, "you": 1, "i": 0}
+
+
 def set_subject(drawing: Drawing, slot: Slot) -> None:
     """Make the subject that a slot names the subject of its verb: `@last`, `@who`, `@one`."""
-    if slot.who == "who":
-        drawing.subject = Subject(2, "m", "person", "who")
+    if slot.who in _PERSONS:
+        drawing.subject = Subject(_PERSONS[slot.who], "m", "person", slot.who)
     elif slot.who == "one":
         noun = drawing.noun_said
         # *One of my sisters* is one.

@@ -40,7 +40,15 @@ _ASKED = {
 """The form of a question by its auxiliary."""
 _TENSES = ("present", "past", "progressive", "past progressive", "perfect")
 _IRREGULAR_ORDERS = {"es": ("sois", "soyons"), "as": ("aie", "ayons")}
-_SELF = {("me", "I"), ("us", "we"), ("you", "you"), ("us", "I"), ("me", "we")}
+_SELF = {
+    ("me", "I"),
+    ("us", "we"),
+    ("you", "you"),
+    ("us", "I"),
+    ("me", "we"),
+    ("me", "i"),
+    ("us", "i"),
+}
 
 
 class _Verb(NamedTuple):
@@ -77,6 +85,9 @@ def say_in_form(drawing: Drawing, slot: Slot) -> None:
         _say_being(drawing, verb, form, asked)
     else:
         _say_tense(drawing, verb, slot, form, asked, is_often=is_often)
+    if drawing.subject.english == "nobody":
+        # *Nobody eats bread* has *de* for *du*, as a negation has.
+        drawing.is_negated = True
 
 
 def _say_being(drawing: Drawing, verb: _Verb, form: str, asked: int | None) -> None:

@@ -264,10 +264,12 @@ def say_degree(drawing: Drawing, slot: Slot) -> None:
         del words[0]
     if noun:
         sentence.num_roles += 1
-        head = Word(noun.french, (len(sentence.english),), (sentence.num_roles,))
+        link = (len(sentence.english),)
+        first, *rest = noun.french.split()
+        head = [Word(first, link, (sentence.num_roles,)), *[Word(part, link) for part in rest]]
         sentence.english.append(noun.english)
         the = Word(agree("le", gender, is_plural=False), (start - 1,))
-        words = [the, *words, head] if adjective.is_before else [the, head, the, *words]
+        words = [the, *words, *head] if adjective.is_before else [the, *head, the, *words]
     sentence.french += words
 
 

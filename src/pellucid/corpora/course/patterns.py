@@ -104,6 +104,9 @@ def _is_unusual(way: Pattern, form: str) -> bool:
     if isinstance(first, str) or first.slot != "D":
         return False
     marks = EVERYDAY[first.name][2]
+    if "g" in marks:
+        # *Has got* is present only.
+        return form not in ("present", "now")
     if "o" in marks and form in ("order", "lets"):
         return True
     return ("s" in marks and form in _DOING) or ("w" in marks and form in ("inf", "to"))
