@@ -80,7 +80,7 @@ SHAPES = {
     "everyday past": rf"\b(?:{_HAVE_OR_BE})|\w(?:ais|ait|ions|aient)\b",
     "everyday future": rf"{_FUTURE}|{_GO}",
     "everyday can": _INFINITIVE,
-    "everyday being": rf"\b(?:{_HAVE_OR_BE}|appartient)|\bét(?:ais|ait|ions|aient)\b|\bav(?:ais|ait|ions|aient)\b",
+    "everyday being": (rf"\b(?:{_HAVE_OR_BE}|appartient)|\b(?:ét|av)(?:ais|ait|ions|aient)\b"),
     "everyday joined": r"\b(?:et|mais|parce|donc|quand|si|s'ils?|ou|pendant|elles?|ils?)\b|,",
     "everyday that": r"\b(?:que|qu'|où|pourquoi|si|s'ils?)|\bsa(?:i[st]|vons|vent)\b",
     "everyday question": r"\best-ce qu(?:e\b|')",

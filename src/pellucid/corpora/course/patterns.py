@@ -123,7 +123,9 @@ def _move_adverbs(words: list[Word]) -> None:
         start = at - (words[at - 1].text == "très")
         before = {word.text for word in words[max(0, start - 3) : start - 1]}
         is_past = words[start - 1].text in _PARTICIPLES and before & _HELPERS
-        if words[at].text in _SHORT and is_past:
+        # *A mangé beaucoup de pain* keeps it with its noun.
+        is_amount = at + 1 < len(words) and words[at + 1].text == "de"
+        if words[at].text in _SHORT and is_past and not is_amount:
             words.insert(at, words.pop(start - 1))
 
 

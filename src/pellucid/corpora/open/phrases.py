@@ -13,7 +13,7 @@ _FRENCH_NUMBERS = dict(NUMBERS)
 _OWNING = (*PEOPLE, *KINDS["person"], *KINDS["person"], *KINDS["animal"])
 POINTING = {"this": "these", "that": "those"}
 _DIVISIBLE = frozenset({"pizza", "cake", "tart", "omelette", "melon", "pineapple", "life"})
-_WITH_A = frozenset({"European", "university"})
+_WITH_A = frozenset({"European", "university", "uniform", "useful"})
 """Words that begin with a vowel letter, but not with a vowel."""
 
 
