@@ -101,7 +101,7 @@ SHAPES = {
 MASCULINE = frozenset(
     word
     for row in (
-        "parent fils mari voisin client président membre auteur oncle grand-père parc pays",
+        "parent fils mari voisin client président membre écrivain oncle grand-père parc pays",
         "restaurant bâtiment appartement tribunal gouvernement groupe programme service",
         "département état parti processus plan travail rapport article mot problème nom exemple",
         "nombre résultat cas prix fait niveau avenir pouvoir sujet moment visage corps pied bras",
