@@ -112,7 +112,7 @@ def begins_with_vowel(text: str) -> bool:
     return (
         # *J'y vais*, but *le yaourt*: only by itself is it a vowel.
         text == "y"
-        or text[0] in _VOWELS
+        or (text[0] in _VOWELS and text not in ("oui", "onze"))
         or (text[0] in "hH" and not text.lower().startswith(_ASPIRATED))
     )
 
