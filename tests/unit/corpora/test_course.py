@@ -88,7 +88,7 @@ SHAPES = {
     "everyday there is": r"\bil (?:n'|ne )?y a",
     "everyday there is question": r"\bqu'il y a",
     "everyday order": r".",
-    "everyday nobody": r"\b(?:personne|rien|tout|quelqu'un|quelque)\b",
+    "everyday nobody": r"\b(?:pas|personne|rien|tout|quelqu'un|quelque)\b",
     "everyday comparison": r"\b(?:plus|moins|aussi|pires?|meilleure?s?|mieux)\b",
     "everyday relative": r"\b(?:qui|que|qu')",
     "everyday body and age": r"\bmal\b|\bans\b",
