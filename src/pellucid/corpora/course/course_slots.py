@@ -5,9 +5,12 @@
 determiner (`+` for the plural), `$A` an adjective of the subject, `$AN` one of the noun said last,
 `$CMP` and `$SUP` its degrees, `$BE:avoir` a form of *be* that is another verb in French, `$M:can` a
 modal, `$AUX:do` the auxiliary of a question, `$W:weather` a phrase of ``phrases.toml``, `$NUM` a
-number, `$REF` the pronoun of the noun said first. After the name: ``.past`` a tense, ``!`` no
-negation, ``@last`` the noun said last as the subject, ``&`` with an object pronoun for it,
-``/going`` a word after the verb.
+number, `$REF` the pronoun of the noun said first. `$R:do` says one of the ways of a rule, `$D:eat`
+a verb of everyday life and `$I` a form of *be* in the form of the clause, `$POSS` the possessive of
+the subject. After the name: ``.past`` a tense or form, ``!`` no negation, ``@last`` the noun said
+last as the subject (``@first``, ``@one`` of them, or a pronoun), ``&`` with an object pronoun for
+it, ``/going`` a word after the verb; of a rule ``/often`` an adverb with its verb, of a verb
+``/it``, ``/who`` and ``/to`` an object pronoun, ``/moved`` an object that was said before.
 """
 
 from __future__ import annotations

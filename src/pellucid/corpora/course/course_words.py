@@ -37,20 +37,28 @@ from pellucid.corpora.open.open_words import (
 )
 
 
-def _read(name: str) -> Mapping[str, Any]:
-    path = files("pellucid.corpora.course").joinpath(name)
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+def _read(*names: str) -> dict[str, Any]:
+    """Read some files of the course as one, in their order."""
+    read: dict[str, Any] = {}
+    for name in names:
+        path = files("pellucid.corpora.course").joinpath(f"{name}.toml")
+        read |= tomllib.loads(path.read_text(encoding="utf-8"))
+    return read
 
 
-_WORDS = _read("course_words.toml")
-_EVERYDAY = _read("everyday_words.toml")
-GRAMMAR = _read("grammar.toml") | _read("everyday_grammar.toml")
+def _everyday(*names: str) -> tuple[str, ...]:
+    return tuple(f"everyday/everyday_{name}" for name in names)
+
+
+_WORDS = _read("course_words")
+_EVERYDAY = _read(*_everyday("words"))
+GRAMMAR = _read("grammar", *_everyday("grammar", "questions", "others"))
 """The constructions by name: level, weight, an example, patterns."""
-RULES: Mapping[str, str] = _read("everyday_actions.toml") | _read("everyday_clauses.toml")
+RULES: Mapping[str, str] = _read(*_everyday("actions", "doings", "clauses", "sayings"))
 """Parts of patterns, which a slot $R names: each way on a line."""
+_PHRASES = _read("phrases", *_everyday("people", "lands", "times", "things"))
 TABLES: Mapping[str, tuple[tuple[str, str], ...]] = {
-    name: tuple(rows.items())
-    for name, rows in (_read("phrases.toml") | _read("everyday_phrases.toml")).items()
+    name: tuple(rows.items()) for name, rows in _PHRASES.items()
 }
 """Phrases that a pattern names: English, and French in the notation of the lexicon."""
 

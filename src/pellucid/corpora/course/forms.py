@@ -97,11 +97,11 @@ def _say_being(drawing: Drawing, verb: _Verb, form: str, asked: int | None) -> N
         french = verb.french.imperfect(person) if tense == "past" else verb.french.present[person]
         drawing.sentence.french.append(Word(french, (asked,)))
         return
-    place = len(drawing.sentence.french)
     negation = drawing.pick.of("not 3, n't 2") if drawing.is_negated else ""
     say_be(drawing.sentence, drawing.subject, Manner(tense, negation), verb.french)
-    if drawing.is_often:
-        _say_often(drawing, place)
+    if drawing.is_often and not drawing.is_negated:
+        # After *is*, in both languages.
+        drawing.sentence.french += _draw_often(drawing)
 
 
 def _say_tense(
@@ -121,11 +121,9 @@ def _say_tense(
     adverb: list[Word] = []
     if is_often:
         adverb = _draw_often(drawing)
-    place = len(drawing.sentence.french)
     manner = Manner(cast("Tense", form), negation, asked)
     at = _say(drawing, verb, slot, manner)
     drawing.sentence.french[at + 1 : at + 1] = adverb
-    assert place <= at
 
 
 def _draw_often(drawing: Drawing) -> list[Word]:
@@ -137,12 +135,6 @@ def _draw_often(drawing: Drawing) -> list[Word]:
         Word(word.text, tuple(start + link for link in word.links))
         for word in read_lexicon_words(french)
     ]
-
-
-def _say_often(drawing: Drawing, place: int) -> None:
-    """Say an adverb after a form of *be*."""
-    if not drawing.is_negated:
-        drawing.sentence.french += _draw_often(drawing)
 
 
 def _draw_clitic(drawing: Drawing, slot: Slot) -> Clitic | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -131,7 +132,7 @@ def _move_adverbs(words: list[Word]) -> None:
 
 def _say_rule(drawing: Drawing, slot: Slot) -> None:
     """Say one of the ways of a rule: `$R:do.past`, an action in the past."""
-    before = drawing.subject, drawing.form, drawing.is_positive, drawing.is_often
+    before = replace(drawing)
     set_subject(drawing, slot)
     drawing.form = slot.tense or drawing.form
     drawing.is_positive = bool(slot.positive) or drawing.is_positive
@@ -140,7 +141,10 @@ def _say_rule(drawing: Drawing, slot: Slot) -> None:
     while _is_unusual(way, drawing.form):
         way = drawing.pick.one(ways_of(slot.name))
     _say_parts(drawing, way)
-    drawing.subject, drawing.form, drawing.is_positive, drawing.is_often = before
+    drawing.subject = before.subject
+    drawing.form = before.form
+    drawing.is_positive = before.is_positive
+    drawing.is_often = before.is_often
 
 
 def _say_word(part: str, places: list[int], noun: Noun, subject: Subject) -> Word:
