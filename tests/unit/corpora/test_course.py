@@ -165,6 +165,8 @@ def problems_of(example: Example) -> list[str]:
             found.append(f"{word} {after}" if after != "onze" else "")
         if word in ("si", "s'") and after in ("il", "ils") and word == "si":
             found.append(f"{word} {after}")
+        if word == "de" and after in ("de", "d'", "du", "des"):
+            found.append(f"{word} {after}")
         if word in ("de", "à") and after in ("le", "les"):
             # An object pronoun before an infinitive is not contracted.
             then = words[place + 2] if place + 2 < len(words) else ""
@@ -188,7 +190,8 @@ def test_sentences_of_a_construction_are_right_french(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["de le parc", "à les lois", "si il pleut", "la idée", "un idée", "le entreprise"]
+    "wrong",
+    ["de le parc", "à les lois", "si il pleut", "la idée", "un idée", "le entreprise", "de d'aide"],
 )
 def test_guard_wrong_french_is_found(wrong: str) -> None:
     assert problems_of(Example("", wrong, (), (), ""))
