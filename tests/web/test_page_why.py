@@ -115,7 +115,9 @@ def losses_by_head(demo: Translator, text: str) -> dict[str, float] | None:
             for head in range(4):
                 name = f"{'' if kind == 'cross' else part + ' '}{kind}-attention"
                 change = f"cut {part}.{layer}.{kind}.{head}"
-                if token not in what_if(pair, [parse_change(change)]).after.tokens:
+                after = what_if(pair, [parse_change(change)]).after.tokens
+                stands = next((one for one in after if one in PRONOUNS), token)
+                if ("elle" in stands) is not ("elle" in token):
                     return None
                 lost[f"{name}, layer {layer}, head {head}"] = losses(demo, text, [change])[row]
     return lost
