@@ -4,7 +4,7 @@
 
 `tests/golden/make_demo_model.py` puts the model there. The steps run in this order, as the lessons
 read what the first two record. ``--pictures`` also takes those of the page, which needs a browser.
-Afterwards, by hand: the sentences around the numbers that docs/make_printed.py wrote, README.md,
+Afterwards, by hand: the sentences around the numbers that docs/make_printed.py wrote,
 docs/decisions/0008-the-demo-model.md, docs/measured.md, and the claims with
 
     python benchmarks/claims/run.py && python benchmarks/claims/page.py
@@ -13,6 +13,7 @@ docs/decisions/0008-the-demo-model.md, docs/measured.md, and the claims with
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import time
@@ -45,6 +46,17 @@ def main() -> None:
         begun = time.monotonic()
         subprocess.run([sys.executable, *step], cwd=ROOT, check=True)
         print(f"{step[0]}: {time.monotonic() - begun:.0f} s", flush=True)
+    write_word_count()
+
+
+def write_word_count() -> None:
+    """Write into README.md how many English words the model knows."""
+    page = ROOT / "README.md"
+    words = (ROOT / "src/pellucid/models/demo/source.txt").read_text(encoding="utf-8").splitlines()
+    text = page.read_text(encoding="utf-8")
+    page.write_text(
+        re.sub(r"[\d,]+(?= English words\])", f"{len(words):,}", text), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

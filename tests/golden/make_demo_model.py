@@ -46,7 +46,8 @@ def put_in_place(run: Path, sentences: Iterable[str]) -> None:
     """Copy the models of a finished run into the package, with the filter of what they read."""
     models = PACKAGE / "models"
     shutil.rmtree(models / "demo", ignore_errors=True)
-    shutil.copytree(run / "bundle", models / "demo")
+    # In half the bytes: the rounded weights, computed with in float32, write the same words.
+    export_bundle(load_bundle(run / "bundle"), models / "demo", precision="bfloat16")
     shutil.rmtree(models / "demo-untrained", ignore_errors=True)
     export_bundle(load_bundle(run / "untrained"), models / "demo-untrained", precision="bfloat16")
     model_hash = load_bundle(models / "demo").model_hash

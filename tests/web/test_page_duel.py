@@ -22,9 +22,11 @@ from pellucid.inside.changes.what_if import what_if
 from pellucid.inside.pair import make_pair
 from pellucid.inside.show.model_page import carry_duel, carry_model, model_page
 from pellucid.lessons.walks.for_page import lessons_for
+from pellucid.lessons.walks.walk import read_outputs
 
 TEXT = "The pizza came out of the oven and it tasted good."
 DOG = "The dog ate the soup because it was hungry."
+CAKE = "The cake was next to the soup and it was cold."
 DUEL = {"view": "learn", "lesson": "duel"}
 
 
@@ -44,6 +46,19 @@ def duel_page(demo: Translator, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 def open_duel(browser: Browser, page: Path, **state: str) -> PageReader:
     return PageReader(browser, page, f"#{urlencode(DUEL | state)}")
+
+
+def deciding(demo: Translator, text: str, pronoun: str) -> list[str]:
+    """Name the words without which the model writes the other pronoun."""
+    other = {"elle": "il", "il": "elle"}[pronoun]
+    pair = demo.pair(text)
+    found = []
+    for at, word in enumerate(pair.source_tokens):
+        hidden = [f"cut encoder.*.self.*:*>{at}", f"cut decoder.*.cross.*:*>{at}"]
+        stands = re.search(r"\b(elle|il)\b", pair.what_if(hidden).after.text)
+        if stands and stands[1] == other:
+            found.append(word)
+    return found
 
 
 def predict(reader: PageReader, pronoun: str, word: str) -> None:
@@ -170,24 +185,26 @@ def test_duel_is_won_and_what_it_says_is_what_the_package_finds(
     assert not [one for one in violations if one["impact"] in ("serious", "critical")]
     assert reader.is_quiet, (browser.requests, browser.problems)
     reader.click(".answer .link")
-    assert reader.texts("#panel h2") == ["encoder self-attention, layer 0, head 3"]
+    part, layer, kind, number = read_outputs()["cells"]["pronoun"].partition(":")[0].split(".")
+    assert reader.texts("#panel h2") == [f"{part} {kind}-attention, layer {layer}, head {number}"]
 
 
 def test_duel_is_lost_and_the_score_is_kept_against_the_rules_of_thumb(
-    browser: Browser, duel_page: Path
+    browser: Browser, duel_page: Path, demo: Translator
 ) -> None:
     reader = open_duel(browser, duel_page, text=DOG)
     predict(reader, "elle", "soup")
-    assert lead(reader) == (
-        "You lost: the model writes il, not elle, and dog and hungry decide, not soup."
-    )
+    causes = deciding(demo, DOG, "il")
+    assert "dog" in causes
+    said = f"{' and '.join(causes)} decide{'s' if len(causes) == 1 else ''}"
+    assert lead(reader) == f"You lost: the model writes il, not elle, and {said}, not soup."
     # The recurrent model takes the nearest noun here.
     assert "writes elle" in reader.texts(".heard li")[0]
     assert score(reader)["You"] == ["0 of 1", "0 of 1"]
     reader.click_text("Next sentence")
     assert not reader.texts(".answer")
-    reader.click_text("The cake was next to the soup")
-    predict(reader, "elle", "soup")
+    reader.click_text(CAKE)
+    predict(reader, "elle", deciding(demo, CAKE, "elle")[0])
     assert lead(reader).startswith("You won: ")
     assert "you won 1 of 2" in " ".join(reader.texts("h3"))
     table = score(reader)
