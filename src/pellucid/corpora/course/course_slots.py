@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pellucid.corpora.course import forms, noun_slots, verb_slots
+from pellucid.corpora.course import noun_slots, verb_forms, verb_slots
 from pellucid.corpora.course.drawing import Drawing, Slot
 from pellucid.corpora.open.subjects import Subject, subject_of
 
@@ -34,8 +34,8 @@ _SAY: dict[str, Callable[[Drawing, Slot], None]] = {
     "SUP": noun_slots.say_degree,
     "SUPN": noun_slots.say_degree,
     "V": verb_slots.say_named,
-    "D": forms.say_in_form,
-    "I": forms.say_in_form,
+    "D": verb_forms.say_in_form,
+    "I": verb_forms.say_in_form,
     "BE": verb_slots.say_form_of_be,
     "M": verb_slots.say_modal,
     "AUX": verb_slots.say_auxiliary,
