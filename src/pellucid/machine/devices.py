@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import torch
 
 CPU = "cpu"
-"""The processor, which is the default: docs/decisions/0036."""
+"""The processor, which is the default: docs/decisions/0033."""
 
 _chosen: list[str] = []
 """The device that the command in progress was given, if any."""
