@@ -49,6 +49,7 @@ def main() -> None:
     for page in map(Path.resolve, pages):
         before = text = page.read_text(encoding="utf-8")
         names: dict[str, Any] = {}
+        start = 0
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             for block in shown_blocks(page):
                 if not block.is_run:
@@ -59,9 +60,12 @@ def main() -> None:
                     # Such as a word that this model does not write: another must be found by hand.
                     print(f"{block.place} is left as it is: {error}")
                     continue
+                # One after the other: two lines of a page may be the same.
+                start = text.index(block.text, start)
                 for old, new in changes:
-                    assert old in text, f"{block.place}: {old}"
-                    text = text.replace(old, new, 1)
+                    place = text.index(old, start)
+                    text = text[:place] + new + text[place + len(old) :]
+                    start = place + len(new)
         if text != before:
             page.write_text(text, encoding="utf-8")
             print(f"{page.relative_to(ROOT)} is written anew.")

@@ -61,6 +61,10 @@ def deciding(demo: Translator, text: str, pronoun: str) -> list[str]:
     return found
 
 
+def say_decide(causes: list[str]) -> str:
+    return f"{' and '.join(causes)} decide{'s' if len(causes) == 1 else ''}"
+
+
 def predict(reader: PageReader, pronoun: str, word: str) -> None:
     """Predict by clicks, and wait for the judgment."""
     reader.click_text(pronoun, "[role=radio]")
@@ -146,7 +150,9 @@ def test_duel_is_won_and_what_it_says_is_what_the_package_finds(
     assert "elle avait" not in reader.texts("#panel")[0]
     assert reader.run("document.querySelector('.button.main').disabled")
     predict(reader, "elle", "pizza")
-    assert lead(reader) == "You won: the model writes elle, and pizza decides."
+    causes = deciding(demo, TEXT, "elle")
+    assert "pizza" in causes
+    assert lead(reader) == f"You won: the model writes elle, and {say_decide(causes)}."
     assert "elle avait" in reader.target
     assert "duel=elle%2C1%2Ctold" in reader.link
     # Below each word: the pronoun without it.
@@ -196,8 +202,8 @@ def test_duel_is_lost_and_the_score_is_kept_against_the_rules_of_thumb(
     predict(reader, "elle", "soup")
     causes = deciding(demo, DOG, "il")
     assert "dog" in causes
-    said = f"{' and '.join(causes)} decide{'s' if len(causes) == 1 else ''}"
-    assert lead(reader) == f"You lost: the model writes il, not elle, and {said}, not soup."
+    said = f"the model writes il, not elle, and {say_decide(causes)}, not soup."
+    assert lead(reader) == f"You lost: {said}"
     # The recurrent model takes the nearest noun here.
     assert "writes elle" in reader.texts(".heard li")[0]
     assert score(reader)["You"] == ["0 of 1", "0 of 1"]
@@ -274,10 +280,13 @@ def test_sentence_that_no_change_turns_says_so_and_does_not_count(
     assert not reader.texts("table")
 
 
-def test_answer_in_a_link_is_shown_but_not_counted(browser: Browser, duel_page: Path) -> None:
+def test_answer_in_a_link_is_shown_but_not_counted(
+    browser: Browser, duel_page: Path, demo: Translator
+) -> None:
     reader = open_duel(browser, duel_page, text=TEXT, duel="il,6,told")
     reader.wait("/You lost/.test(document.querySelector('.lead').textContent)")
-    assert lead(reader) == "You lost: the model writes elle, not il, and pizza decides, not oven."
+    said = say_decide(deciding(demo, TEXT, "elle"))
+    assert lead(reader) == f"You lost: the model writes elle, not il, and {said}, not oven."
     reader.wait("/Try all heads/.test(document.querySelector('.answer').textContent)")
     assert not reader.texts("table")
     # A link that names no word or pronoun asks.

@@ -84,7 +84,10 @@ def losses(demo: Translator, text: str, changes: list[str]) -> list[float]:
     found = []
     for row, token in enumerate(old):
         if token in PRONOUNS:
-            (place, stands) = next(((i, x) for i, x in enumerate(new) if x in PRONOUNS), (-1, ""))
+            # Of several, the one that stands nearest to its old place.
+            standing = [(i, x) for i, x in enumerate(new) if x in PRONOUNS]
+            standing.sort(key=lambda one: abs(one[0] - row))
+            place, stands = standing[0] if standing else (-1, "")
             # The odds of the feminine one: before, and where a pronoun stands now.
             stems = [one.removesuffix("elle").removesuffix("il") for one in (token, stands)]
             odds = [
@@ -251,10 +254,12 @@ def test_every_head_has_the_verdict_of_the_package(
         )
     )
     assert shown == expected
-    # One head carries it, and the page shows that one.
-    (needed,) = [name for name, fate in shown.items() if fate == "needed"]
-    assert needed in reader.texts(".heads .link")
-    assert reader.texts("#panel h2") == [needed]
+    # Few heads carry it, each by itself, and the page shows one of them.
+    needed = [name for name, fate in shown.items() if fate == "needed"]
+    assert 0 < len(needed) < 4
+    assert {*needed} <= {*reader.texts(".heads .link")}
+    (opened,) = reader.texts("#panel h2")
+    assert opened in needed
 
 
 def test_lines_of_a_head_are_tried_and_a_line_names_its_verdict(
@@ -389,11 +394,14 @@ def test_question_of_a_pronoun_is_why_not_the_other_one(browser: Browser, demo_p
     ],
 )
 def test_page_opens_on_a_word_that_agrees_and_says_why(
-    browser: Browser, demo_page: Path, text: str, asked: list[str], reason: str
+    browser: Browser, demo_page: Path, demo: Translator, text: str, asked: list[str], reason: str
 ) -> None:
     reader = measured(PageReader(browser, demo_page, f"#text={text.replace(' ', '+')}"))
     assert reader.texts("#question bdi") == asked
-    assert lead(reader).startswith(f"Because of {reason}. Hide {reason}, and the model writes ")
+    causes = [one.word for one in demo.why(text, asked[0], beam=1).reasons]
+    assert causes[0] == reason
+    said = f"Because of {' and '.join(causes)}. Hide {reason}, and the model writes "
+    assert lead(reader).startswith(said)
 
 
 def test_page_never_asks_about_a_sign_of_the_model(browser: Browser, demo_page: Path) -> None:
