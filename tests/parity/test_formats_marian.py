@@ -411,7 +411,7 @@ def test_attention_of_an_export_in_transformers_is_that_of_a_trace(
     make_ours(tmp_path / "MODEL")
     monkeypatch.chdir(tmp_path)
     export_marian(load_bundle(tmp_path / "MODEL"), tmp_path / "FOLDER", "float32")
-    page = (root / "docs" / "guides" / "ten-tasks.md").read_text("utf-8")
+    page = (root / "docs" / "formats" / "marian.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(from transformers.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {}
     exec(code, names)
