@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, get_type_hints
 
 import pytest
+from relabeled import relabel
 
 import pellucid
 from pellucid.config.typed_options import DecodingOptions
@@ -47,6 +48,9 @@ FURTHER: dict[str, dict[str, Any]] = {
 }
 """Right arguments of single functions, and those that a signature does not ask for."""
 
+SEVERAL = {"chain": ["demo", "back"]}
+"""Right arguments of functions that take any number of them."""
+
 
 def public_functions() -> dict[str, Callable[..., Any]]:
     """Collect the functions of ``pellucid``, and the methods of a translator by their names."""
@@ -61,6 +65,8 @@ def wrong_arguments(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
     for name, one in inspect.signature(function).parameters.items():
         if one.kind is one.VAR_KEYWORD:
             yield from itertools.product(get_type_hints(DecodingOptions), WRONG_OPTIONS)
+        elif one.kind is one.VAR_POSITIONAL:
+            yield from itertools.product([f"*{name}"], WRONG)
         elif name != "self":
             yield from itertools.product([name], WRONG)
 
@@ -70,7 +76,9 @@ def needed_by(function: Callable[..., Any]) -> dict[str, Any]:
     needed = [
         one.name
         for one in parameters
-        if one.default is one.empty and one.kind is not one.VAR_KEYWORD and one.name != "self"
+        if one.default is one.empty
+        and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+        and one.name != "self"
     ]
     return {name: NEEDED[name] for name in needed} | FURTHER.get(function.__name__, {})
 
@@ -103,6 +111,7 @@ def _nothing_is_trained_or_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     imported = SimpleNamespace(save=lambda out: None, dropped=())
     monkeypatch.setattr(from_marian, "import_marian", lambda folder: imported)
     monkeypatch.chdir(tmp_path)
+    relabel(Path("back"), "fr", "en")
     Path("pairs.tsv").write_text("The soup was cold.\tLa soupe était froide.\n" * 50, "utf-8")
 
 
@@ -119,10 +128,13 @@ def test_wrong_argument_of_a_public_function_is_named(
         if "output" in inspect.signature(function).parameters:
             given["output"] = str(tmp_path / str(number))
         call = f"{name}({argument}={value!r})"
+        several = [value] if argument.startswith("*") else SEVERAL.get(name, [])
+        if not argument.startswith("*"):
+            given[argument] = value
         try:
-            use(bound(**given | {argument: value}))
+            use(bound(*several, **given))
         except PellucidError as error:
-            if not names_it(str(error), argument, value):
+            if not names_it(str(error), argument.strip("*"), value):
                 faults.append(f"{call}: {error}")
         except Exception as error:
             faults.append(f"{call}: {type(error).__name__}: {error}")

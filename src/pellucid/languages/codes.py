@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from pellucid.arguments import check_kind
+
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
@@ -161,7 +163,13 @@ def read_tag(code: str) -> Tag:
 
 
 def direction(source: str | None, target: str | None) -> str | None:
-    """Join two languages to one text, ``en:fr``; the target alone without a source."""
+    """Join two languages to one text, ``en:fr``; the target alone without a source.
+
+    Raises:
+        InputError: one is no text.
+    """
+    check_kind("source_language", source, str | None, "a code or name of a language")
+    check_kind("to", target, str | None, "a code or name of a language")
     return target if source is None else f"{source}:{target or ''}"
 
 

@@ -27,7 +27,15 @@ PLACEHOLDER = re.compile(r"[A-Z]+(_[A-Z]+)*\b|[{}\u2026]|\.\.\.")
 REPLACED = "replaced_options.toml"
 
 # Options of other programs that sentences and comments name, and what every command has.
-OTHERS = {"--gemm-type", "--force-reinstall", "--no-deps", "--paired-bs", "--help", "--version", "--quiet"}
+OTHERS = {
+    "--gemm-type",
+    "--force-reinstall",
+    "--no-deps",
+    "--paired-bs",
+    "--help",
+    "--version",
+    "--quiet",
+}
 
 # Names in style sheets.
 IN_STYLE = re.compile(r"var\(--|--[\w-]+:|--pellucid")
