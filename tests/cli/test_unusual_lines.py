@@ -169,5 +169,5 @@ def test_state_of_an_output_records_how_lines_are_treated() -> None:
         for how in ("sentences", "long", "none")
     )
     assert one["--clean"]
-    assert one["--split"] == [True, False]
-    assert [other["--split"] for other in others] == [[False, True], [False, False]]
+    assert one["--split"] == "sentences"
+    assert [other["--split"] for other in others] == ["long", "none"]

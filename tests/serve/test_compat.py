@@ -296,9 +296,11 @@ def test_codes_of_models_and_clients_meet(given: str, code: str) -> None:
 
 def test_a_language_of_two_scripts_is_reached_in_both() -> None:
     several = SimpleNamespace(
-        source="en",
+        sources=("en",),
         targets=("cmn_Hans", "cmn_Hant", "srp_Cyrl", "srp_Latn"),
         is_for_several=True,
+        is_for_all=False,
+        code_of=lambda source, target: target,
     )
     languages = Languages([several])  # type: ignore[arg-type]
     found = {}

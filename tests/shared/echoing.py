@@ -33,13 +33,18 @@ class Echo:
 
     model: None = None
     tokenizer = SimpleNamespace(
-        has_masks=False, config=SimpleNamespace(unk_id=1), encode_source=lambda text: [3]
+        has_masks=False,
+        needs_code=False,
+        config=SimpleNamespace(unk_id=1),
+        encode_source=lambda text: [3],
     )
     decoder = SimpleNamespace(
         find_reason=lambda config: "it is an echo", describe=lambda config, rule: "an echo"
     )
 
     languages = SimpleNamespace(source="en", target="fr", targets=())
+
+    tokenizers = (tokenizer,)
 
     @property
     def bundle(self) -> SimpleNamespace:

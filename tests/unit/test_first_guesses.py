@@ -43,7 +43,7 @@ GUESSES: dict[str, tuple[Callable[[Any], Any], str]] = {
     # spaCy, sentence-transformers
     "pipe": (lambda t: t.pipe([SOUP]), "Write translate(texts)"),
     "encode": (lambda t: t.encode(SOUP), "Write translate(texts)"),
-    "device": (lambda t: pellucid.load("demo", device="cuda"), "threads=N"),  # type: ignore[call-arg]
+    "device": (lambda t: t.translate(SOUP, device="cuda"), "load("),
     # TransformerLens
     "run_with_cache": (lambda t: t.run_with_cache(SOUP), "translator.look(text)"),
     "run_with_hooks": (lambda t: t.run_with_hooks(SOUP), "changes=probe"),

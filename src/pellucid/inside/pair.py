@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -79,6 +80,9 @@ class PairData:
 
     def to_tensor(self, values: Any, dtype: torch.dtype | None = None) -> Tensor:
         """Make a tensor on the device of the model."""
+        if isinstance(values, np.ndarray) and not values.flags.writeable:
+            # Arrays of a trace are read-only, which PyTorch does not take.
+            values = values.copy()
         return torch.as_tensor(values, dtype=dtype, device=self.device)
 
     def read(self, given: GivenChanges | None) -> Probe | None:

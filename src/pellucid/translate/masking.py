@@ -204,7 +204,7 @@ def _show(translation: Translation, source: str, masked: str, copies: Copies) ->
         notes=notes,
         source_words=source_words,
         through=tuple(
-            step._replace(translation=unmask(step.translation, everything))
+            replace(step, translation=unmask(step.translation, everything))
             for step in translation.through
         ),
     )

@@ -198,7 +198,8 @@ NOTHING = TranslatedHypothesis("")
 """A hypothesis without text."""
 
 
-class ModelStep(NamedTuple):
+@dataclass(frozen=True)
+class ModelStep:
     """The work of one model of a chain on a text.
 
     Attributes:

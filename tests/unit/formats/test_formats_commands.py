@@ -367,8 +367,8 @@ BROKEN_ARCHIVE: dict[str, tuple[Change, str]] = {
     "no vocabulary": (replace("vocab.yml", None), "must contain vocab.yml"),
     "a vocabulary of another kind": (
         lambda folder: (
-            (folder / "vocab.yml").rename(folder / "vocab.spm"),
-            change_text("decoder.yml", "vocab.yml", "vocab.spm")(folder),
+            (folder / "vocab.yml").rename(folder / "vocab.txt"),
+            change_text("decoder.yml", "vocab.yml", "vocab.txt")(folder),
         ),
         "must be a .yml file",
     ),

@@ -111,7 +111,7 @@ export class ServiceModel implements Source {
     const isGreedy = prefix.length > 0 || changes.length > 0;
     if (question.written && !isGreedy && !target) {
       const { n_best: _, ...first } = { n_best: 1, ...search };
-      await this.stream({ texts: text, split: false, ...first }, question.written, signal);
+      await this.stream({ texts: text, split: "none", ...first }, question.written, signal);
     }
     const logits = this.carried.vocabulary_size * USUAL_TOKENS <= MOST_LOGITS ? ["logits"] : [];
     const { records, arrays } = await this.look(
