@@ -106,7 +106,7 @@ def synonyms() -> list[set[str]]:
 
 def test_picture_starts_above_300_pixels_on_a_projector(browser: Browser, room: Path) -> None:
     pictures = {
-        "why": ".costs .column",
+        "why": ".costs",
         "look": ".picture svg",
         "look&show=map": ".picture table",
         "change": "[role=grid]",

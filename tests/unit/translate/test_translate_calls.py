@@ -159,7 +159,7 @@ def test_phrases_are_keywords_as_in_the_command(translator: Translator, tmp_path
         ({"clean": "yes"}, "clean must be true or false, but is 'yes'"),
         ({"align": "yes"}, "align must be True, False or an Aligner, but is 'yes'"),
         ({"batch_tokens": 0}, "batch_tokens must be a whole number of at least 1, but is 0"),
-        ({"to": 3}, "to must be a text, but is 3"),
+        ({"to": 3}, "to must be a code or name of a language, but is 3"),
     ],
 )
 def test_wrong_keyword_is_one_sentence_with_the_right_name(
