@@ -61,7 +61,7 @@ class Bundle:
 
     Attributes:
         given: the model; if None, it is loaded from the folder when it is first used.
-        device: where a model that is loaded from the folder computes.
+        device: the device on which a model that is loaded from the folder computes.
     """
 
     config: BundleConfig

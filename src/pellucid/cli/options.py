@@ -53,7 +53,7 @@ From = Annotated[
     typer.Option(
         "--from",
         metavar="LANGUAGE",
-        help="The language to translate from, for a model that must be told, as NLLB.",
+        help="The source language, for models that need it, such as NLLB.",
     ),
 ]
 

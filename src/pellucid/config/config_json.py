@@ -63,7 +63,7 @@ class TokenizerConfig(Strict):
     target_start_id: int = Field(default=2, ge=0)
     """Id that every target starts from; models of Marian start from their padding."""
 
-    # Imported models whose texts begin with a token that is no text
+    # Imported models whose texts begin with a token that is not text
     first_token: Literal["none", "languages", "target-language", "bos"] = "none"
     """First token of both texts: ``languages`` is the source's language and the target's,
     ``target-language`` that of the target before the source, and ``bos`` is ``<s>``."""

@@ -201,7 +201,7 @@ class ModelConfig(Strict):
 
     @property
     def ends_in_norm(self) -> bool:
-        """True if encoder and decoder end in a norm of their own."""
+        """True if encoder and decoder each end in a norm."""
         return self.norm == "pre" or self.stack_norm
 
     @property

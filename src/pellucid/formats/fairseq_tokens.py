@@ -113,7 +113,7 @@ def read_vocabulary(folder: Path, config: Mapping[str, Any], size: int) -> Fairs
     else:
         model = _pieces_of_whole(read_json_object(folder / WHOLE), str(folder / WHOLE))
     used += [folder / name for name in (SETTINGS, *_MORE) if (folder / name).is_file()]
-    # It is told only the language to write, and before the source.
+    # Such a model needs only the target language, in front of the source.
     is_small = kind.startswith("SMALL100")
     first_token = "target-language" if is_small else "languages"
     return FairseqVocabulary(tokens, model, languages, first_token, tuple(used))
@@ -179,7 +179,7 @@ def _first(entry: Any) -> str:
 def _other_kind(where: str) -> BundleError:
     return BundleError(
         f"{WHOLE} must hold pieces of SentencePiece (BPE or Unigram, with ▁ for a space), but does "
-        f"not ({where}). Put {PIECES}, from where the model comes from, beside it."
+        f"not ({where}). Put {PIECES} of the original model next to it."
     )
 
 

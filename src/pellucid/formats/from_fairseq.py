@@ -24,9 +24,9 @@ from pellucid.formats.from_hugging_face import (
     SOURCE,
     TARGET,
     find_tables,
+    read_checkpoint,
     read_model,
     read_number,
-    read_stored,
 )
 from pellucid.formats.generation import read_generation
 from pellucid.formats.imported import ImportedModel, collect_weights
@@ -103,7 +103,7 @@ def import_fairseq(folder: Path) -> ImportedModel:
     values = {**family.defaults, **given}
     size = read_number(values, "max_position_embeddings", str(path))
     values["max_position_embeddings"] = min(size, LONGEST)
-    tensors, stored = read_stored(folder)
+    tensors, stored = read_checkpoint(folder)
     weights_path = str(folder / stored[0])
     tables = find_tables(values, tensors, weights_path)
     config = read_model(values, tables, tensors, str(path), **family.model)
@@ -169,7 +169,7 @@ def _read_weights(
     where: str,
 ) -> dict[str, Tensor]:
     offset = read_number(values, "pad_token_id", where) + 1
-    # Their padding never reaches a position of its own.
+    # Padding never takes up a position.
     table = sinusoids(offset + config.max_source_length, config.d_model)[offset:]
     for name in _POSITIONS:
         stored = tensors.get(name)

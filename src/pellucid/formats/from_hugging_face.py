@@ -55,7 +55,7 @@ def import_hugging_face(folder: Path) -> ImportedModel:
     """
     where = str(folder / "config.json")
     values = {**_DEFAULTS, **read_json_object(folder / "config.json")}
-    tensors, stored = read_stored(folder)
+    tensors, stored = read_checkpoint(folder)
     tables = find_tables(values, tensors, str(folder / stored[0]))
     config = read_model(values, tables, tensors, where, positions="sinusoidal_halves")
     vocabulary, languages = _read_vocabulary(folder, values, config)
@@ -97,7 +97,7 @@ _OTHER_NAMES: dict[tuple[bool, bool], dict[str, tuple[str, ...]]] = {
 }
 
 
-def read_stored(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+def read_checkpoint(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
     """Read the weights, which may be in several files; return them with the files' names."""
     if (folder / WEIGHTS).is_file():
         return read_tensors(folder / WEIGHTS), (WEIGHTS,)

@@ -150,12 +150,7 @@ def evaluate(
     if found.normalized is not None:
         _warn_of_normalization(found.normalized, len(found.hypotheses), len(references))
     other = "unchanged" if change else "against"
-    if json:
-        sys.stdout.write(_to_json(found, other, kept))
-    else:
-        sys.stdout.write(_to_text(found, other))
-        if found.decoding is not None:
-            sys.stdout.write(f"Searched with {describe_search(found.decoding)}.\n")
+    sys.stdout.write(_to_json(found, other, kept) if json else _to_text(found, other))
     return LINES_FAILED if num_failed else 0
 
 
@@ -315,4 +310,6 @@ def _to_text(found: ModelEvaluation, other: str) -> str:
                 f"{label:<4} {entry.difference:+6.2f}  against the {whose} {entry.baseline:.2f}, "
                 f"p = {entry.p_value:.4f} (two tails{few})"
             )
+    if found.decoding is not None:
+        lines.append(f"Searched with {describe_search(found.decoding)}.")
     return "".join(f"{line}\n" for line in lines)

@@ -96,7 +96,7 @@ def _say_parts(drawing: Drawing, pattern: Pattern) -> None:
 
 
 _DOING = ("order", "lets", "ing", "progressive", "past_progressive", "perfect")
-"""Forms of an action, not of a state: *want milk* is no order."""
+"""Forms of an action, not of a state: *want milk* is not an order."""
 
 
 def _is_unusual(way: Pattern, form: str) -> bool:

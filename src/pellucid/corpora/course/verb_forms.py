@@ -77,7 +77,7 @@ def say_in_form(drawing: Drawing, slot: Slot) -> None:
         may_be = not (drawing.is_positive or slot.positive or is_often or "p" in verb.marks)
         drawing.is_negated = may_be and drawing.pick.chance(0.17)
     if form == "now":
-        # What is going on now: *is eating*, with a verb of a state *wants*.
+        # What is happening now: *is eating*, with a verb of a state *wants*.
         form = "present" if "s" in verb.marks or is_be else "progressive"
     if form not in _TENSES:
         _say_later(drawing, verb, slot, form, asked)
@@ -213,7 +213,7 @@ def _swap_last(drawing: Drawing, place: int) -> None:
 
 
 def _say_later(drawing: Drawing, verb: _Verb, slot: Slot, form: str, asked: int | None) -> None:
-    """Say what is no tense of French: an infinitive, a future, an order, *used to*."""
+    """Say what is not a tense in French: an infinitive, a future, an order, *used to*."""
     sentence = drawing.sentence
     english = sentence.english
     words = sentence.french
