@@ -24,8 +24,8 @@ from side_by_side.results import write_result
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.corpora import Example, make_split
 from pellucid.evaluation.word_links import GoldLinks, LinkScore, score_links
-from pellucid.inside.align.alignment_maps import View
 from pellucid.inside.align.direction import Judged, make_direction
+from pellucid.inside.align.link_views import View
 from pellucid.text.link_choices import CONVENTIONS, LINK_RULES, LinkRule
 from pellucid.text.reading.lines import read_lines
 from pellucid.text.token_words import split_pieces

@@ -23,7 +23,7 @@ from pellucid import load
 from pellucid.bundle import load_bundle
 from pellucid.corpora import DEFAULT_COUNTS, make_split, write_examples
 from pellucid.demo import evaluate_split
-from pellucid.inside.align.alignment_maps import View
+from pellucid.inside.align.link_views import View
 from pellucid.text.link_choices import LINK_RULES, LinkRule
 
 LAYER, HEAD = 1, 0

@@ -73,6 +73,18 @@ def test_without_pytorch_lines_and_documents_are_translated(
         assert (done.returncode, done.stdout) == (0, found), done.stderr
 
 
+def test_without_pytorch_links_are_those_of_the_head_that_was_taught_them(
+    run_python: Run, run_cli: Run
+) -> None:
+    # `demo` has such a head, so that nothing is chosen by computing links of many lines.
+    command = ("translate", "demo", "--align")
+    text = "The dog found some pizza because it was hungry.\nThe cat\n"
+    done = run_python("-c", WITHOUT, NO_PYTORCH, *command, stdin=text)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == run_cli(*command, stdin=text).stdout
+    assert done.stdout.splitlines()[1].endswith(" ||| 0-0 1-1")
+
+
 def test_requirements_of_the_engine_are_those_of_the_package_without_pytorch(root: Path) -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]

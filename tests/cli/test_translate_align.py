@@ -14,10 +14,9 @@ from small_imported import write_imported
 
 from pellucid.bundle import Bundle
 from pellucid.cli.lines.resumable import ResumableOutput
-from pellucid.inside.align.alignment_maps import View
 from pellucid.inside.align.attention_links import align_pairs
+from pellucid.inside.align.link_views import View
 from pellucid.text.learned import LearnedText
-from pellucid.translate.links.aligning import Aligner
 from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -62,7 +61,7 @@ def test_plain_translations_are_followed_by_the_links_that_align_gives(
 
 def test_links_are_those_of_a_replay_of_the_same_tokens(bundle: Bundle) -> None:
     translator = Translator(bundle.model, bundle.tokenizer, bundle=bundle)
-    aligner = Aligner(bundle.model, bundle.tokenizer, layer=1, head=0)
+    aligner = translator.aligner(head="decoder.1.cross.0")
     found = translator.translate(LINES, align=aligner, max_length=9, beam=1)
     checked = 0
     for line, one in zip(LINES, found, strict=True):
@@ -113,7 +112,7 @@ def test_links_of_subwords_are_places_in_the_tokens(translate: Run) -> None:
 def test_links_of_a_split_line_count_the_words_of_the_whole_line(bundle: Bundle) -> None:
     learned = LearnedText(dict.fromkeys("The cat sleeps. A dog eats.", 100))
     translator = Translator(bundle.model, bundle.tokenizer, bundle=bundle, learned=learned)
-    aligner = Aligner(bundle.model, bundle.tokenizer, layer=1, head=0)
+    aligner = translator.aligner(head="decoder.1.cross.0")
     line = "The cat sleeps. A dog eats."
     (found,) = translator.translate([line], align=aligner, clean=False)
     best = found.best
@@ -187,8 +186,8 @@ def test_head_that_was_taught_links_is_read(
     bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bundle, "guided_head", property(lambda _: (0, 1)))
-    aligner = Aligner(bundle.model, bundle.tokenizer, bundle=bundle)
     translator = Translator(bundle.model, bundle.tokenizer, bundle=bundle)
+    aligner = translator.aligner()
     translator.translate(LINES, align=aligner, max_length=5)
     assert aligner.take_sentence() == (
         "Links are read from layer 0 head 1, predicts, which was taught word links."
@@ -197,8 +196,8 @@ def test_head_that_was_taught_links_is_read(
 
 
 def test_lines_that_repeat_each_other_do_not_choose_the_head(bundle: Bundle) -> None:
-    aligner = Aligner(bundle.model, bundle.tokenizer)
     translator = Translator(bundle.model, bundle.tokenizer)
+    aligner = translator.aligner()
     translator.translate(LINES[:1] * 60, align=aligner, max_length=3)
     assert aligner.take_sentence().startswith(
         "Links are read from layer 1 mean of heads, predicts."

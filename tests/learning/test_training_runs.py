@@ -20,8 +20,8 @@ import pellucid
 from pellucid.bundle import load_bundle, read_json_object
 from pellucid.config import DecodingConfig, TrainingConfig, to_toml
 from pellucid.errors import ConfigurationError, DataError
-from pellucid.inside.align.alignment_maps import View
 from pellucid.inside.align.attention_links import align_pairs
+from pellucid.inside.align.link_views import View
 from pellucid.model import Transformer
 from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.training import loop

@@ -149,7 +149,7 @@ class ServedModel:
 
         key = (units, layer, head)
         if key not in self._aligners:
-            aligner = Aligner.of(self.translator, units, layer, head)
+            aligner = Aligner(self.translator.attention_reader(), units, layer, head)
             aligner.align([], [])  # Otherwise the head would be chosen by the first texts.
             self._aligners[key] = aligner
         return self._aligners[key]

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 MapName = Literal["head", "layer-mean", "norms"]
 MAPS: tuple[MapName, ...] = get_args(MapName)
-"""The maps that links are read from: see `pellucid.inside.align.alignment_maps.View`."""
+"""The maps that links are read from: see `pellucid.inside.align.link_views.View`."""
 
 Convention = Literal["predicts", "reads"]
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
@@ -17,7 +17,7 @@ CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 
 LinkRule = Literal["best", "both", "all"]
 LINK_RULES: tuple[LinkRule, ...] = get_args(LinkRule)
-"""The links to take from a map: see `pellucid.inside.align.attention_links.link_words`."""
+"""The links to take from a map: see `pellucid.inside.align.link_rules.link_words`."""
 
 WordRule = Literal["auto", "spaces", "script"]
 """The ways to cut a line into words: see `pellucid.text.line_words.line_words`."""

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from pellucid.bundle import Bundle
 from pellucid.config import ModelConfig
 from pellucid.decode.attending import attend_in_c
+from pellucid.inside.align.link_views import PairMaps, View
 from pellucid.native.engine import NativeEngine
 from pellucid.text.token_words import source_pieces, words_of_tokens
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -46,6 +48,10 @@ class AttentionReader:
         config: the configuration of its model, or of the first of several.
         tokenizer: the model's.
         load_model: gives that model for PyTorch.
+        bundle: its bundle, which names a head that was taught word links.
+
+    Attributes:
+        config, tokenizer, load_model, bundle: as given.
     """
 
     def __init__(
@@ -54,11 +60,13 @@ class AttentionReader:
         config: ModelConfig,
         tokenizer: Tokenizer,
         load_model: Callable[[], EncoderDecoder],
+        bundle: Bundle | None = None,
     ) -> None:
         self._decoder = decoder
         self.config = config
         self.tokenizer = tokenizer
-        self._load_model = load_model
+        self.load_model = load_model
+        self.bundle = bundle
 
     def read(
         self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
@@ -78,6 +86,28 @@ class AttentionReader:
             yield from self._read_on_pytorch(pairs)
         else:
             yield from self._read_in_c(engine, pairs)
+
+    def read_maps(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], view: View
+    ) -> Iterator[PairMaps]:
+        """Compute the maps of many pairs that a view needs.
+
+        Args:
+            pairs: the tokens of a source, ``</s>`` included, and those of its translation.
+            view: which layers and maps; norms are computed by PyTorch only.
+
+        Yields:
+            The maps of each pair, in any order.
+        """
+        if view.map == "norms":
+            yield from self._map_on_pytorch(pairs, view)
+            return
+        layers = self.config.attending_layers
+        for index, weights_NHTS in self.read(pairs):
+            mean_N1TS = weights_NHTS.mean(axis=1, keepdims=True)
+            maps_NXTS = np.concatenate([weights_NHTS, mean_N1TS], axis=1)
+            by_layer = dict(zip(layers, maps_NXTS, strict=True))
+            yield PairMaps(index, by_layer, weights_NHTS.shape[1])
 
     def read_mean(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> np.ndarray:
         """Compute the mean over layers and heads for one pair: ``weights_TS``."""
@@ -100,21 +130,28 @@ class AttentionReader:
     def _read_on_pytorch(
         self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
     ) -> Iterator[tuple[int, np.ndarray]]:
+        layers = self.config.attending_layers
+        for maps in self._map_on_pytorch(pairs, None):
+            heads = slice(maps.num_heads)  # The mean of the heads comes after them.
+            yield maps.index, np.stack([maps.layers[layer][heads] for layer in layers])
+
+    def _map_on_pytorch(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]], view: View | None
+    ) -> Iterator[PairMaps]:
         from pellucid.inside.align.alignment_maps import map_pairs
 
         ids = self.tokenizer.config
-        layers = self.config.attending_layers
-        found = map_pairs(
-            self._load_model(),
+        layers: Sequence[int] = self.config.attending_layers
+        if view is not None and view.layer is not None:
+            layers = [view.layer]
+        return map_pairs(
+            self.load_model(),
             pairs,
             layers,
             pad_id=ids.pad_id,
             start_id=ids.target_start_id,
-            has_norms=False,
+            has_norms=view is not None and view.map == "norms",
         )
-        for maps in found:
-            heads = slice(maps.num_heads)  # The mean of the heads comes after them.
-            yield maps.index, np.stack([maps.layers[layer][heads] for layer in layers])
 
 
 def is_stuck(

@@ -278,11 +278,13 @@ class TextTranslator(LoadedModel):
         from pellucid.translate.links.aligning import Aligner
 
         check_kind("units", units, UnitRule)
-        return Aligner.of(self, units, *cross_head(head))
+        return Aligner(self.attention_reader(), units, *cross_head(head))
 
     def attention_reader(self) -> AttentionReader:
         """Make what computes the attention of given pairs, in C if the engine can."""
-        return AttentionReader(self.decoder, self.config, self.tokenizer, lambda: self.model)
+        return AttentionReader(
+            self.decoder, self.config, self.tokenizer, lambda: self.model, self._bundle
+        )
 
     def _prepare_line(
         self,

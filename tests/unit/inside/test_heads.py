@@ -13,8 +13,8 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import InputError
 from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside import Trace
-from pellucid.inside.align.alignment_maps import all_views
 from pellucid.inside.align.attention_links import align_pairs
+from pellucid.inside.align.link_views import all_views
 from pellucid.inside.align.linked_units import PairWords, words_of_pair
 from pellucid.inside.changes.change import Changes, parse_change
 from pellucid.inside.changes.place import Place, all_heads

@@ -16,8 +16,8 @@ from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.decode.native import NativePath
 from pellucid.decode.steppers import ModelStepper
 from pellucid.errors import InputError
-from pellucid.inside.align.alignment_maps import all_views
 from pellucid.inside.align.attention_links import align_pairs
+from pellucid.inside.align.link_views import all_views
 from pellucid.translate.translator import load
 
 LINES = ["The pizza came out .", "The oven"]

@@ -16,8 +16,8 @@ from pellucid.errors import DataError, InputError
 from pellucid.evaluation.corpus_scores import corpus_bleu_score
 from pellucid.evaluation.word_links import GoldLinks, count_links, score_counts
 from pellucid.inside import Pair, Study, study
-from pellucid.inside.align.alignment_maps import View, all_views
 from pellucid.inside.align.attention_links import align_pairs
+from pellucid.inside.align.link_views import View, all_views
 from pellucid.inside.changes.change import Changes, CutHead, parse_change
 from pellucid.inside.changes.cutting import cut_model
 from pellucid.inside.changes.place import all_heads, parse_place

@@ -14,8 +14,8 @@ from small_imported import make_tokenizer, write_imported
 import pellucid
 from pellucid.bundle import Bundle
 from pellucid.config import TokenizerRecipe
-from pellucid.inside.align.alignment_maps import View
 from pellucid.inside.align.attention_links import align_pairs
+from pellucid.inside.align.link_views import View
 from pellucid.inside.pair import make_pair
 from pellucid.text.token_words import mark_unknown, unknown_pieces, words_of_tokens
 from pellucid.text.tokenizers.kinds import learn_tokenizer

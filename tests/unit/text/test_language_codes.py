@@ -12,8 +12,8 @@ from small_imported import make_tokenizer, write_imported
 
 from pellucid.bundle import Bundle
 from pellucid.errors import InputError
-from pellucid.inside.align.alignment_maps import View
 from pellucid.inside.align.attention_links import align_pairs
+from pellucid.inside.align.link_views import View
 from pellucid.inside.changes.written_changes import parse_changes
 from pellucid.text.language_tokens import CodeFaults, find_code, find_fault, split_code, with_code
 from pellucid.text.token_words import source_pieces, words_of_tokens

@@ -18,8 +18,8 @@ from pellucid.cli.align.written_links import (
 from pellucid.cli.ending import LINES_FAILED
 from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, read_parallel
 from pellucid.evaluation.word_links import GoldLinks, parse_gold
-from pellucid.inside.align.alignment_maps import guided_view
 from pellucid.inside.align.direction import Direction, make_direction
+from pellucid.inside.align.link_views import guided_view
 from pellucid.inside.align.linked_units import SIDES, count_linkable_words
 from pellucid.machine.devices import device_in_use
 from pellucid.text.link_choices import CONVENTIONS, MAPS, LinkRule, Symmetrization

@@ -17,8 +17,8 @@ from pellucid.evaluation.word_links import (
     score_links,
     write_links,
 )
-from pellucid.inside.align.choice import FEW_PAIRS
-from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction, Judged
+from pellucid.inside.align.choice import FEW_PAIRS, SAMPLE_PAIRS
+from pellucid.inside.align.direction import Direction, Judged
 from pellucid.terminal.text import percent
 from pellucid.text.link_choices import Symmetrization
 from pellucid.translate.links.pair_links import link_pairs

@@ -258,7 +258,7 @@ def _make_aligner(translator: Translator, options: Mapping[str, Any]) -> Aligner
     if len(translator.tokenizers) > 1:
         return translator.aligner(unit_rule(options), head=options["align_head"])
     layer, head = read_place(options, "align_head")
-    return Aligner.of(translator, unit_rule(options), layer, head)
+    return Aligner(translator.attention_reader(), unit_rule(options), layer, head)
 
 
 def _warn_of_useless(job: TranslationJob, options: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ from pellucid.cli.look.writer import LookWriter
 from pellucid.cli.outputs import numbered
 from pellucid.errors import InputError
 from pellucid.files import write_bytes
-from pellucid.inside.align.alignment_maps import guided_view
+from pellucid.inside.align.link_views import guided_view
 from pellucid.inside.ask import Ask
 from pellucid.inside.line_traces import Replaying
 from pellucid.inside.pair import PairData

@@ -10,8 +10,9 @@ from pellucid.cli.ending import warn
 from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
 from pellucid.evaluation.word_links import parse_links
-from pellucid.inside.align.alignment_maps import View, guided_view
-from pellucid.inside.align.attention_links import Aligned, align_pairs
+from pellucid.inside.align.attention_links import align_pairs
+from pellucid.inside.align.link_rules import Aligned
+from pellucid.inside.align.link_views import View, guided_view
 from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.what_if import WhatIf, what_if

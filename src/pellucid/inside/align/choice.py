@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pellucid.errors import InputError
-from pellucid.inside.align.attention_links import Aligned
+from pellucid.inside.align.link_rules import Aligned
 
 FEW_PAIRS = 50
 """With fewer pairs, words hardly repeat, and consistency says little."""
+
+SAMPLE_PAIRS = 500
+"""The most pairs that a recommendation is based on."""
 
 _MARKS = ".,;:!?…\"'’«»()[]\u00a0\u202f"
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from pellucid.bundle import Bundle
 from pellucid.evaluation.word_links import GoldLinks, LinkScore, count_links, score_counts
-from pellucid.inside.align.alignment_maps import View, all_views
-from pellucid.inside.align.attention_links import Aligned, align_pairs
-from pellucid.inside.align.choice import consistencies
+from pellucid.inside.align.attention_links import align_pairs
+from pellucid.inside.align.choice import SAMPLE_PAIRS, consistencies
+from pellucid.inside.align.link_rules import Aligned
+from pellucid.inside.align.link_views import View, all_views
 from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits
 from pellucid.model import EncoderDecoder
 from pellucid.text.link_choices import (
@@ -24,9 +25,6 @@ from pellucid.text.link_choices import (
     UnitRule,
 )
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-
-SAMPLE_PAIRS = 500
-"""The most pairs that a recommendation is based on."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,10 @@ from pellucid.bundle import Bundle
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError
 from pellucid.evaluation.word_links import count_links
-from pellucid.inside.align.alignment_maps import PairBatch, View, batches_of
-from pellucid.inside.align.attention_links import align_pairs, links_of_maps
+from pellucid.inside.align.alignment_maps import PairBatch, batches_of
+from pellucid.inside.align.attention_links import align_pairs
+from pellucid.inside.align.link_rules import links_of_maps
+from pellucid.inside.align.link_views import View
 from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.changes.place import Place
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weights

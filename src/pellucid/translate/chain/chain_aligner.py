@@ -1,7 +1,4 @@
-"""Links of words through the middle texts of a chain.
-
-Apart from the chain, since links need PyTorch and translating does not.
-"""
+"""Links of words through the middle texts of a chain."""
 
 from __future__ import annotations
 

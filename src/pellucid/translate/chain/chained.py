@@ -217,7 +217,6 @@ class Chain(Translator):
     def _aligners(self, align: bool | Aligner) -> Sequence[bool | Aligner]:
         if isinstance(align, bool):
             return [align] * len(self.models)
-        # Links need PyTorch, and translating does not.
         from pellucid.translate.chain.chain_aligner import ChainAligner
 
         if isinstance(align, ChainAligner):

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pellucid.bundle import Bundle
-from pellucid.evaluation.word_links import Link
-from pellucid.inside.align.alignment_maps import View, all_views, guided_view, map_pairs
-from pellucid.inside.align.attention_links import Aligned, align_pairs, links_of_maps
-from pellucid.inside.align.choice import FEW_PAIRS
-from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
+from pellucid.inside.align.choice import FEW_PAIRS, SAMPLE_PAIRS
+from pellucid.inside.align.link_rules import Aligned, links_of_maps
+from pellucid.inside.align.link_views import View, all_views, guided_view
 from pellucid.inside.align.linked_units import Units, words_of_units
 from pellucid.machine.turns import give_way
-from pellucid.model import EncoderDecoder
 from pellucid.terminal.text import count_of
 from pellucid.text.language_tokens import split_code
 from pellucid.text.line_words import is_without_spaces, line_words, parts_of_words
 from pellucid.text.link_choices import UnitRule
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.translate.loaded_model import LoadedModel
+from pellucid.translate.attended_words import AttentionReader
 from pellucid.translate.preparing import Ready
 from pellucid.translate.results import TranslatedHypothesis, Translation
+
+if TYPE_CHECKING:
+    from pellucid.evaluation.word_links import Link  # Its module needs sacrebleu.
 
 
 class Aligner:
@@ -33,10 +32,12 @@ class Aligner:
     head that was taught word links; or by the consistency of links, if the first call has enough
     translations; or else the mean of the last layer's heads.
 
+    Attention is computed by the engine in C where it can be. PyTorch is imported for what else it
+    takes: the choice of a view by consistency, and links of given pairs.
+
     Args:
-        model: the model that wrote the translations, the first of an ensemble.
-        tokenizer: its tokenizer.
-        bundle: the bundle of the model, which names a head that was taught links.
+        reader: computes the attention of the model that wrote the translations, the first of an
+            ensemble.
         units: how lines are cut into the words that links count.
         layer: the layer of the decoder to read links from.
         head: the head of that layer.
@@ -47,45 +48,24 @@ class Aligner:
 
     def __init__(
         self,
-        model: EncoderDecoder,
-        tokenizer: Tokenizer,
-        *,
-        bundle: Bundle | None = None,
+        reader: AttentionReader,
         units: UnitRule = "auto",
         layer: int | None = None,
         head: int | None = None,
     ) -> None:
-        self._model = model
-        self._tokenizer = tokenizer
+        self._reader = reader
+        self._tokenizer = reader.tokenizer
         self._units = units
-        self._views = tuple(all_views(model.config, layer=layer, head=head))
+        self._views = tuple(all_views(reader.config, layer=layer, head=head))
         self._layer = layer
         self._head = head
         self._guided = None
         # A layer or head that the user names counts more than the one that was taught links.
-        if bundle is not None and (layer, head) == (None, None):
-            self._guided = guided_view(bundle)
+        if reader.bundle is not None and (layer, head) == (None, None):
+            self._guided = guided_view(reader.bundle)
         self._view: View | None = None
         self._why = ""
         self._num_by_script = 0
-
-    @classmethod
-    def of(
-        cls,
-        translator: LoadedModel,
-        units: UnitRule = "auto",
-        layer: int | None = None,
-        head: int | None = None,
-    ) -> Aligner:
-        """Make the aligner of a translator; arguments as for the class."""
-        return cls(
-            translator.model,
-            translator.tokenizer,
-            bundle=translator._bundle,
-            units=units,
-            layer=layer,
-            head=head,
-        )
 
     def align(
         self, lines: Sequence[Ready], translations: Sequence[Translation]
@@ -133,9 +113,11 @@ class Aligner:
 
         Links of the head that was taught them are all that it has, as in ``pellucid align``.
         """
+        from pellucid.inside.align.attention_links import align_pairs  # It needs PyTorch.
+
         assert self._view is not None
         found = align_pairs(
-            self._model,
+            self._reader.load_model(),
             self._tokenizer,
             [source for source, _ in pairs],
             [target for _, target in pairs],
@@ -190,7 +172,10 @@ class Aligner:
                     "are enough to choose by."
                 )
             return fallback
-        direction = Direction(self._model, self._tokenizer, self._views, "both", units=self._units)
+        from pellucid.inside.align.direction import Direction  # It needs PyTorch.
+
+        model = self._reader.load_model()
+        direction = Direction(model, self._tokenizer, self._views, "both", units=self._units)
         sources = [source for source, _ in pairs]
         targets = [target for _, target in pairs]
         best = direction.recommend(sources, targets)[0]
@@ -240,18 +225,11 @@ class Aligner:
     def _link(self, parts: Sequence[_Part], view: View) -> dict[tuple[int, int], set[Link]]:
         """Link the words of parts, many together: the links of each hypothesis."""
         tokenizer = self._tokenizer
-        config = self._model.config
+        config = self._reader.config
         ids = [part.ids(tokenizer.config.eos_id, config.max_target_length) for part in parts]
         # The parts of a hypothesis share a set, because links count the words of the whole text.
         links: dict[tuple[int, int], set[Link]] = {part.place: set() for part in parts}
-        for maps in map_pairs(
-            self._model,
-            ids,
-            config.attending_layers if view.layer is None else [view.layer],
-            pad_id=tokenizer.config.pad_id,
-            start_id=tokenizer.config.target_start_id,
-            has_norms=view.map == "norms",
-        ):
+        for maps in self._reader.read_maps(ids, view):
             give_way()
             part = parts[maps.index]
             source = part.source_words

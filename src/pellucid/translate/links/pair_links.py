@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pellucid.bundle import Bundle
 from pellucid.evaluation.word_links import symmetrize
-from pellucid.inside.align.alignment_maps import guided_view
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import Direction, make_direction
+from pellucid.inside.align.link_views import guided_view
 from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits
 from pellucid.text.link_choices import LinkRule, Symmetrization, UnitRule
 from pellucid.text.reading.lines import not_a_line
