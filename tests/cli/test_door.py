@@ -14,6 +14,7 @@ import pytest
 
 import pellucid
 from pellucid.cli.overview import COMMANDS
+from pellucid.native.loading import VARIABLE, instruction_sets
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -30,8 +31,13 @@ def test_help_without_arguments_lists_every_command(run_cli: Run) -> None:
     assert asked.stderr == ""
 
 
-def test_version_option_prints_the_version(run_cli: Run) -> None:
-    assert run_cli("--version").stdout == f"pellucid {pellucid.__version__}\n"
+def test_version_option_prints_the_version_and_the_engine(run_cli: Run) -> None:
+    said = f"pellucid {pellucid.__version__} (engine in C: "
+    assert run_cli("--version", env={VARIABLE: "portable"}).stdout == f"{said}portable)\n"
+    assert run_cli("--version", env={VARIABLE: ""}).stdout == f"{said}{instruction_sets()[-1]})\n"
+    wrong = run_cli("--version", env={VARIABLE: "sse9"})
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert is_one_sentence(wrong.stderr)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -80,8 +80,10 @@ def _take_common_options(arguments: list[str], path: str) -> bool:
             return True
         if option in ("-V", "--version"):
             from pellucid import __version__
+            from pellucid.native.loading import chosen_set
 
-            typer.echo(f"pellucid {__version__}")
+            engine = chosen_set() or "not built"
+            typer.echo(f"pellucid {__version__} (engine in C: {engine})")
             raise SystemExit(0)
         if option not in ("-q", "--quiet"):
             raise unknown_option(option, path)

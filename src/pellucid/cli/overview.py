@@ -92,7 +92,7 @@ NAMES = [
 
 HELP_OPTIONS = ("-h", "--help")
 OPTIONS = {
-    "-V, --version": "Show the version and exit.",
+    "-V, --version": "Show the version and the engine, and exit.",
     "-q, --quiet": "Write only errors to standard error.",
     ", ".join(HELP_OPTIONS): "Show this message and exit.",
 }

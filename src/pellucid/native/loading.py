@@ -62,23 +62,30 @@ def instruction_sets() -> tuple[str, ...]:
     return tuple(name for name in usable if not isinstance(_load(name), str))
 
 
+def chosen_set() -> str:
+    """Name the set of instructions that the engine uses here; ``""`` if it is unavailable.
+
+    Raises:
+        ConfigurationError: the environment asks for instructions that are unavailable.
+    """
+    usable = instruction_sets()
+    asked = os.environ.get(VARIABLE)
+    if usable and asked and asked not in usable:
+        raise ConfigurationError(
+            f"{VARIABLE} must be one of {', '.join(usable)} on this machine, but is {asked}. "
+            "Choose one of them, or unset it."
+        )
+    return asked or usable[-1] if usable else ""
+
+
 def find_library() -> ctypes.CDLL | str:
     """Load the engine for this processor, or return why it is unavailable.
 
     Raises:
         ConfigurationError: the environment asks for instructions that are unavailable.
     """
-    portable = _load("portable")
-    if isinstance(portable, str):
-        return portable
-    usable = instruction_sets()
-    asked = os.environ.get(VARIABLE)
-    if asked and asked not in usable:
-        raise ConfigurationError(
-            f"{VARIABLE} must be one of {', '.join(usable)} on this machine, but is {asked}. "
-            "Choose one of them, or unset it."
-        )
-    return _load(asked or usable[-1])
+    # Without the portable library no set is usable, and it knows why.
+    return _load(chosen_set() or "portable")
 
 
 def describe_processor() -> str:
