@@ -2,8 +2,8 @@
 
     .venv/bin/python tests/golden/make_kept_out.py [FOLDER]
 
-Reads `beginner_blind.tsv` and `beginner_open.tsv`, here or in the given folder, and prints nothing
-of them.
+Reads each `beginner_*.tsv`, here or in the given folder, and prints nothing of them. What was kept
+out before stays so.
 """
 
 import sys
@@ -16,10 +16,10 @@ FILE = FOLDER.parent.parent / "src/pellucid/corpora/course/kept_out.txt"
 
 
 def hashes_of(folder: Path) -> list[str]:
-    """List the hashes of the English sentences of both sets."""
-    hashes = set()
-    for name in ("blind", "open"):
-        text = (folder / f"beginner_{name}.tsv").read_text(encoding="utf-8")
+    """List the hashes of the English sentences of all sets, and those of before."""
+    hashes = set(FILE.read_text(encoding="utf-8").split())
+    for path in folder.glob("beginner_*.tsv"):
+        text = path.read_text(encoding="utf-8")
         hashes |= {hash_of(line.split("\t")[0]) for line in text.splitlines() if line}
     return sorted(hashes)
 

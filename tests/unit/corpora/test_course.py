@@ -63,7 +63,7 @@ SHAPES = {
     "participle with a pronoun": r"\b(?:l'|les\b|le\b|la\b)",
     "it after two nouns": r"\b(?:mais |parce qu')(?:ils?|elles?)\b",
     "number before an adjective": (
-        r"\b(?:deux|trois|quatre|cinq|six|sept|huit|neuf|dix|vingt|cent|\w+[zt]e)"
+        r"\b(?:deux|trois|quatre|cinq|six|sept|huit|neuf|dix|vingt|cent|\w+[zt]e|\d+)"
     ),
     "work of a machine": r"\b(?:march|travaill)\w+",
     "to understood": r"\b(?:à|au|aux)\b",
@@ -96,6 +96,16 @@ SHAPES = {
     "everyday phrases asked": r".",
     "everyday habit": r".",
     "everyday words": r".",
+    "everyday just and yet": r"\b(?:vien|pas encore|plus|déjà|toujours|souvent|enfin|depuis|march)",
+    "everyday not anything": r"\b(?:rien|personne|nulle|ni|pas|aucun|deux|que|qu'|seulement)",
+    "everyday would": rf"(?:ais|ait|ions|aient)\b|{_FUTURE}|{_GO}|{_ABLE}|\bque\b|qu'|\bsi\b|s'|quand",
+    "everyday want you to": r"\bqu(?:e\b|')|\bdi[rst]|\bde\b|d'|\bà\b|\baux?\b|\blaisse|\bdemande",
+    "everyday before and after": r".",
+    "everyday more subjects": r".",
+    "everyday pronouns": r".",
+    "everyday open answers": r".",
+    "everyday negative question": r"\best-ce qu.*\b(?:n'|ne\b)",
+    "everyday order of two": r".",
     "everyday words asked": r"\best-ce qu|\boù\b",
 }
 MASCULINE = frozenset(

@@ -78,6 +78,20 @@ def test_no_slot_is_left_and_no_link_points_outside(name: str) -> None:
         ("$D:wait_for.order!@you here = $0 ici:1", ("Wait for here.", "Attends ici.")),
         ("she $D:go.future!@who = elle:0 $1", ("She will go.", "Elle ira.")),
         ("he $D:play.habit!@who = il:0 $1", ("He played.", "Il jouait.")),
+        ("he $D:eat.just!@he = il:0 $1", ("He has just eaten.", "Il vient de manger.")),
+        ("he $D:get_up.just@he = il:0 $1", ("He has just gotten up.", "Il vient de se lever.")),
+        ("he $D:go.would!@he = il:0 $1", ("He would go.", "Il irait.")),
+        ("he $D:go.coming!@he = il:0 $1", ("He goes.", "Il ira.")),
+        ("he $D:go.pluperfect!@he = il:0 $1", ("He had gone.", "Il était allé.")),
+        (
+            "I want her to $D:go.subjunctive@she = je:0 veux:1 que:3 elle:2 $4",
+            ("I want her to go.", "Je veux qu'elle aille."),
+        ),
+        ("after $D:go.having@she = après:0 $1", ("After going.", "Après être allée.")),
+        ("while $D:eat.gerund@she = en:0 $1", ("While eating.", "En mangeant.")),
+        ("he $D:drink.no_longer@he = il:0 $1", ("He no longer drinks.", "Il ne boit plus.")),
+        ("he $D:go.past!@he/there = il:0 $1", ("He went there.", "Il y est allé.")),
+        ("they $D:eat.past!@they/some = ils:0 $1", ("They ate some.", "Ils en ont mangé.")),
         ("nobody $D:eat.past!@nobody $N:kitchen=a = personne:0 ne:0 $1 $2", None),
     ],
 )
@@ -90,3 +104,28 @@ def test_forms_of_a_verb(pattern: str, expected: tuple[str, str] | None) -> None
         assert french == "Tu t'es lavé les mains."
     else:
         assert french.startswith("Personne n'a mangé de ")
+
+
+def test_what_a_verb_does_not_do_has_no_article() -> None:
+    for seed in range(40):
+        english, french = say("he $R:do.future@he = il:0 $1", seed)
+        if re.search(r"won't|will not", english):
+            found = re.search(r"pas (un|une|des) ", french)
+            assert not found, (english, french)
+
+
+@pytest.mark.parametrize(
+    ("form", "french"),
+    [
+        ("not_thing_past", r"Il n'a rien \w+"),
+        ("not_yet", "Il n'a pas encore "),
+        ("not_now", "plus"),
+    ],
+)
+def test_word_of_a_negation_stands_behind_the_finite_verb(form: str, french: str) -> None:
+    assert re.search(french, say(f"he $D:eat.{form}@he = il:0 $1")[1])
+
+
+def test_subject_that_is_drawn_is_not_negated_by_the_clause_before() -> None:
+    pattern = "he $D:eat.not@he because $S:he would like $N:bought=a = il:0 $1 parce:2 que:2 $3 $6"
+    assert all(" de " not in say(pattern, seed)[1] for seed in range(9))

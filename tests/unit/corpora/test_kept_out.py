@@ -16,7 +16,7 @@ HASHES = frozenset(
 )
 
 
-@pytest.mark.parametrize("name", ["blind", "open"])
+@pytest.mark.parametrize("name", ["blind", "open", "second"])
 def test_each_sentence_of_the_sets_is_kept_out(name: str) -> None:
     path = GOLDEN / f"beginner_{name}.tsv"
     if not path.exists():

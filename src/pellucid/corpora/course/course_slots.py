@@ -58,13 +58,22 @@ def say_slot(drawing: Drawing, slot: Slot) -> None:
     _SAY[slot.slot](drawing, slot)
 
 
-_PERSONS = {"who": 2, "nobody": 2, "you": 1, "i": 0}
+_PERSONS = {
+    "who": Subject(2, "m", "person", "who"),
+    "nobody": Subject(2, "m", "person", "nobody"),
+    "you": Subject(1, "m", "person", "you"),
+    "i": Subject(0, "m", "person", "i"),
+    "he": Subject(2, "m", "person", "he"),
+    "she": Subject(2, "f", "person", "she"),
+    "we": Subject(3, "m", "person", "we", is_plural=True),
+    "they": Subject(4, "m", "person", "they", is_plural=True),
+}
 
 
 def set_subject(drawing: Drawing, slot: Slot) -> None:
     """Make the subject that a slot names the subject of its verb: `@last`, `@who`, `@one`."""
     if slot.who in _PERSONS:
-        drawing.subject = Subject(_PERSONS[slot.who], "m", "person", slot.who)
+        drawing.subject = _PERSONS[slot.who]
     elif slot.who == "one":
         noun = drawing.noun_said
         # *One of my sisters* is one.

@@ -52,9 +52,9 @@ def _everyday(*names: str) -> tuple[str, ...]:
 
 _WORDS = _read("course_words")
 _EVERYDAY = _read(*_everyday("words"))
-GRAMMAR = _read("grammar", *_everyday("grammar", "questions", "others"))
+GRAMMAR = _read("grammar", *_everyday("grammar", "questions", "others", "more"))
 """The constructions by name: level, weight, an example, patterns."""
-RULES: Mapping[str, str] = _read(*_everyday("actions", "doings", "clauses", "sayings"))
+RULES: Mapping[str, str] = _read(*_everyday("actions", "doings", "clauses", "sayings", "kinds"))
 """Parts of patterns, which a slot $R names: each way on a line."""
 _PHRASES = _read("phrases", *_everyday("people", "lands", "times", "things"))
 TABLES: Mapping[str, tuple[tuple[str, str], ...]] = {
@@ -99,11 +99,28 @@ SUBJECTS_DRAWN: Mapping[str, tuple[str, float]] = _WORDS["drawn_subjects"]
 _POOLS: Mapping[str, str] = _WORDS["pools"] | _EVERYDAY["pools"]
 
 
+_FIRST_NAMES = (
+    *PEOPLE,
+    *[
+        Noun(name, name, gender, "person", False, name, name)
+        for gender, names in _EVERYDAY["names"].items()
+        for name in names.split()
+    ],
+)
+_NAMES = {
+    "name": _FIRST_NAMES,
+    "man_name": tuple(one for one in _FIRST_NAMES if one.gender == "m"),
+    "woman_name": tuple(one for one in _FIRST_NAMES if one.gender == "f"),
+}
+BRITISH: Mapping[str, str] = _EVERYDAY["british"]
+"""Other spellings of English words."""
+
+
 @cache
 def pool(name: str) -> tuple[Noun, ...]:
     """List the nouns that a pattern names: by their own list, by kinds, or by a group of kinds."""
-    if name == "name":
-        return PEOPLE
+    if name in _NAMES:
+        return _NAMES[name]
     if name == "everyday":
         return NEW_NOUNS
     if name == "city":
@@ -112,7 +129,7 @@ def pool(name: str) -> tuple[Noun, ...]:
         by_name = {noun.english: noun for noun in (*NOUNS.values(), *NEW_NOUNS)}
         return tuple(by_name[word] for word in _POOLS[name].split())
     nouns = tuple(noun for kind in kinds_of(name) for noun in _ALL[kind])
-    return (*nouns, *PEOPLE) if name in ("person", "animate") else nouns
+    return (*nouns, *_NAMES["name"]) if name in ("person", "animate") else nouns
 
 
 @cache
@@ -133,6 +150,20 @@ def future(french: French) -> French:
     """Give a verb the forms of the *futur simple* in place of the present."""
     stem = _stems(french)[1]
     return replace(french, present=tuple(stem + end for end in ("ai", "as", "a", "ons", "ont")))
+
+
+_SUBJUNCTIVES: Mapping[str, str] = _EVERYDAY["subjunctives"]
+
+
+def subjunctive(french: French) -> French:
+    """Give a verb the forms of the *subjonctif*: *mange*, *mangions*, *soit*."""
+    if row := _SUBJUNCTIVES.get(french.participle):
+        return replace(french, present=tuple(row.split()))
+    stem = french.present[4].removesuffix("ent")
+    ends = ("e", "es", "e", "", "ent")
+    forms = [stem + end for end in ends]
+    forms[3] = french.imperfect(3)
+    return replace(french, present=tuple(forms))
 
 
 def _stems(french: French) -> list[str]:

@@ -20,7 +20,7 @@ from pellucid.corpora.open.subjects import Subject
 from pellucid.corpora.sentence import Entity, Pick, Sentence
 
 _SLOT = re.compile(
-    r"\$(?P<slot>[A-Z]+)(?::(?P<name>\w+))?(?:=(?P<determiner>\w+))?(?P<plural>\+)?"
+    r"\$(?P<slot>[A-Z]+)(?::(?P<name>[\w']+))?(?:=(?P<determiner>\w+))?(?P<plural>\+)?"
     r"(?:\.(?P<tense>\w+))?(?P<positive>!)?(?:@(?P<who>\w+))?(?P<it>&)?(?:/(?P<said>\w+))?$"
 )
 _COLD = ("froid", "chaud")
@@ -90,7 +90,10 @@ class Drawing:
             return ()
         # The course's own words are fewer than the others.
         some = NEW_ADJECTIVES if self.pick.chance(0.4) else DESCRIBING
-        return (self.pick.one(some[noun.kind]),)
+        options = some[noun.kind]
+        # *A heavy box* is said more than *a heavy restaurant*.
+        usual = [one for one in options if noun.kind in one.kinds] or options
+        return (self.pick.one(usual if self.pick.chance(0.8) else options),)
 
     def qualities(self) -> list[Adjective]:
         """List the adjectives that fit the subject."""

@@ -36,6 +36,7 @@ _SEEN = COLORS | {"big", "small", "new"}
 def fill_subject(drawing: Drawing, slot: Slot) -> None:
     """Say a subject, and let the auxiliary of a question agree with it."""
     drawing.subject = draw_subject(drawing, slot)
+    drawing.is_negated = False
     if drawing.auxiliary is None:
         return
     english = drawing.sentence.english
@@ -43,8 +44,9 @@ def fill_subject(drawing: Drawing, slot: Slot) -> None:
         "be": be_form(drawing.subject, is_past=False),
         "was": be_form(drawing.subject, is_past=True),
     }
+    form["isn't"] = form["be"].replace("am", "are") + "n't"
     if drawing.subject.is_third:
-        form |= {"do": "does", "have": "has"}
+        form |= {"do": "does", "have": "has", "don't": "doesn't"}
     word = english[drawing.auxiliary]
     english[drawing.auxiliary] = form.get(word, word)
 
@@ -165,7 +167,8 @@ def _say_determined(drawing: Drawing, noun: Noun, determiner: str, *, is_plural:
         sentence.english[place] = "any"
         return entity
     if determiner == "my":
-        determiner = drawing.pick.one((*OWNERS, "the"))
+        # *Its* hardly owns a person.
+        determiner = drawing.pick.one((*[one for one in OWNERS if one != "its"], "the"))
     elif determiner == "single":
         determiner = "a"
     elif determiner == "a" and drawing.is_negated:

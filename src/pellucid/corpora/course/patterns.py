@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from pellucid.corpora.course.course_slots import say_slot, set_subject
-from pellucid.corpora.course.course_words import EVERYDAY, FRENCH, GRAMMAR, RULES, pool
+from pellucid.corpora.course.course_words import BRITISH, EVERYDAY, FRENCH, GRAMMAR, RULES, pool
 from pellucid.corpora.course.drawing import Drawing, Slot, read_slot
 from pellucid.corpora.french import Word, agree
 from pellucid.corpora.lexicon import Noun
@@ -50,6 +50,10 @@ def draw_course(pick: Pick, name: str) -> Sentence:
     """Draw a sentence of a construction."""
     sentence = Sentence(name, mood=GRAMMAR[name].get("mood", "statement"))
     say_pattern(sentence, pick, pick.one(patterns_of(name)))
+    for place, word in enumerate(sentence.english):
+        bare = word.removesuffix(",").removesuffix("'s")
+        if bare in BRITISH and pick.chance(0.35):
+            sentence.english[place] = word.replace(bare, BRITISH[bare])
     return sentence
 
 
@@ -57,6 +61,10 @@ def say_pattern(sentence: Sentence, pick: Pick, pattern: Pattern) -> None:
     """Say a pattern: its English in order, then the French of each slot where it belongs."""
     _say_parts(Drawing(sentence, pick), pattern)
     _move_adverbs(sentence.french)
+
+
+_AFTER_NEGATION = ("before", "without", "instead", "because", "so", "if", "when", "although")
+"""Words behind which nothing is negated anymore."""
 
 
 def _say_parts(drawing: Drawing, pattern: Pattern) -> None:
@@ -72,6 +80,7 @@ def _say_parts(drawing: Drawing, pattern: Pattern) -> None:
             sentence.english[-1] += part
         elif isinstance(part, str):
             sentence.english.append(part)
+            drawing.is_negated &= part not in _AFTER_NEGATION
         else:
             if part.slot == "R":
                 _say_rule(drawing, part)
@@ -93,9 +102,31 @@ def _say_parts(drawing: Drawing, pattern: Pattern) -> None:
         else:
             word = _say_word(part, places, noun or drawing.noun_said, subject or drawing.subject)
             sentence.french.append(word)
+    if drawing.is_negated and pattern.french[0] == "$0" and _begins_with(pattern, "D"):
+        _negate_article(sentence, len(said[0]))
 
 
-_DOING = ("order", "lets", "ing", "progressive", "past_progressive", "perfect")
+def _begins_with(pattern: Pattern, slot: str) -> bool:
+    first = pattern.english[0]
+    return not isinstance(first, str) and first.slot == slot
+
+
+def _negate_article(sentence: Sentence, place: int) -> None:
+    """Change *ne boit pas un verre* to *ne boit pas de verre*."""
+    words = sentence.french
+    here = [word.text for word in words[place : place + 2]]
+    if here[:1] in (["un"], ["une"], ["des"]):
+        words[place] = words[place]._replace(text="de")
+    elif here in (["de", "la"], ["de", "le"]) and words[place].links == words[place + 1].links:
+        # *Du piano* of *the piano* keeps its article.
+        if all(sentence.english[link] != "the" for link in words[place].links):
+            del words[place + 1]
+
+
+_DOING = (
+    *("order", "lets", "ing", "progressive", "past_progressive", "perfect", "pluperfect"),
+    *("just", "having", "gerund", "already", "not_yet", "not_perfect"),
+)
 """Forms of an action, not of a state: *want milk* is not an order."""
 
 
@@ -110,16 +141,34 @@ def _is_unusual(way: Pattern, form: str) -> bool:
         return form not in ("present", "now")
     if "o" in marks and form in ("order", "lets"):
         return True
-    return ("s" in marks and form in _DOING) or ("w" in marks and form in ("inf", "to"))
+    if first.said == "there" and form in ("future", "would", "coming", "order"):
+        # *J'irai* has no *y*.
+        return True
+    if form == "plain" and ("r" in marks or first.said or _names(way, "do")):
+        # Of another than the subject: *asked him to wait*, not *asked him to help him*.
+        return True
+    return ("s" in marks and form in _DOING) or ("w" in marks and form in _BARE)
 
 
+def _names(way: Pattern, rule: str) -> bool:
+    return any(not isinstance(part, str) and part.name == rule for part in way.english)
+
+
+_BARE = ("inf", "to", "subjunctive", "plain")
 _SHORT = ("bien", "mal", "beaucoup", "trop")
 _HELPERS = frozenset((*FRENCH["avoir"].present, *FRENCH["être"].present))
 _PARTICIPLES = frozenset(french.participle for _, french, *_ in EVERYDAY.values())
 
 
 def _move_adverbs(words: list[Word]) -> None:
-    """Put a short adverb before a participle: *a bien chanté*, *a très bien chanté*."""
+    """Put a short adverb before a participle: *a bien chanté*, *a très bien chanté*.
+
+    One that a pattern marks with + stands there too, wherever the pattern has it: *a déjà mangé*.
+    """
+    for at in range(len(words)):
+        if words[at].text[0] == "+":
+            word = words.pop(at)
+            words.insert(_before_participle(words, at), word._replace(text=word.text[1:]))
     for at in range(2, len(words)):
         start = at - (words[at - 1].text == "très")
         before = {word.text for word in words[max(0, start - 3) : start - 1]}
@@ -128,6 +177,17 @@ def _move_adverbs(words: list[Word]) -> None:
         is_amount = at + 1 < len(words) and words[at + 1].text == "de"
         if words[at].text in _SHORT and is_past and not is_amount:
             words.insert(at, words.pop(start - 1))
+
+
+def _before_participle(words: list[Word], at: int) -> int:
+    """Find the last place before a participle, at or before a place."""
+    for place in range(min(at, len(words) - 1), 0, -1):
+        text = words[place].text
+        stems = {text, text.removesuffix("s"), text.removesuffix("s").removesuffix("e")}
+        is_behind = any(word.text in _HELPERS for word in words[max(0, place - 2) : place])
+        if is_behind and not stems.isdisjoint(_PARTICIPLES):
+            return place
+    return at
 
 
 def _say_rule(drawing: Drawing, slot: Slot) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from pellucid.corpora.course.course_words import EVERYDAY, FRENCH, TABLES, future, infinitive
+from pellucid.corpora.course.course_words import (
+    EVERYDAY,
+    FRENCH,
+    TABLES,
+    future,
+    infinitive,
+    subjunctive,
+)
 from pellucid.corpora.course.drawing import Drawing, Slot
 from pellucid.corpora.french import Word
 from pellucid.corpora.open.open_words import English, French, Tense, english_of
@@ -36,9 +43,34 @@ _ASKED = {
     "are": "progressive",
     "was": "past progressive",
     "were": "past progressive",
+    "don't": "present",
+    "doesn't": "present",
+    "didn't": "past",
+    "isn't": "progressive",
+    "aren't": "progressive",
 }
 """The form of a question by its auxiliary."""
-_TENSES = ("present", "past", "progressive", "past progressive", "perfect")
+_TENSES = ("present", "past", "progressive", "past progressive", "perfect", "pluperfect")
+_OTHER_FRENCH = {"habit": "past", "coming": "present", "doubted": "present"}
+"""Forms whose English is a plain tense: *played* every day is *jouait*, *when I am old* a future."""
+_NEGATED = {
+    "not yet": ("perfect", "not 3, n't 2", "pas encore"),
+    "not now": ("present", "not 2, n't 3", "plus"),
+    "no longer": ("present", "no_longer", "plus"),
+    "not": ("present", "not 3, n't 3", "pas"),
+    "not perfect": ("perfect", "not 3, n't 3", "pas"),
+    "not thing": ("present", "not 3, n't 3", "rien"),
+    "not thing past": ("past", "not 3, n't 3", "rien"),
+    "not one": ("present", "not 3, n't 3", ""),
+    "not one past": ("past", "not 3, n't 3", ""),
+}
+"""Forms that are negated: English tense and negation, and the French for it."""
+_AFFIRMED = ("used", "since", "just", "having", "gerund", "already", "subjunctive")
+_LOOSE = {
+    "there": Clitic("there", "y", is_direct=False),
+    "some": Clitic("some", "en", is_direct=False),
+}
+_SHORT_HAVE = {"I": "'ve", "you": "'ve", "we": "'ve", "they": "'ve", "he": "'s", "she": "'s"}
 _IRREGULAR_ORDERS = {"es": ("sois", "soyons"), "as": ("aie", "ayons")}
 _SELF = {
     ("me", "I"),
@@ -65,70 +97,115 @@ def say_in_form(drawing: Drawing, slot: Slot) -> None:
     english = drawing.sentence.english
     form = (slot.tense or drawing.form).replace("_", " ")
     asked = drawing.auxiliary if form == "asked" else None
-    if form == "habit":
-        # *Played* every day is *jouait*.
-        form = "past"
-        verb = verb._replace(french=replace(verb.french, lasts=True, with_etre=False))
+    if form == "plain":
+        form = "inf"
+    if form in _OTHER_FRENCH:
+        verb = verb._replace(french=_french_form(drawing, verb.french, form))
+        form = _OTHER_FRENCH[form]
+    if form in _AFFIRMED:
+        drawing.is_negated = False
+    form, no, french_no = _NEGATED.get(form, (form, "", "pas"))
     if asked is not None:
         form = _ASKED[english[asked]]
-        drawing.is_negated = False
+        drawing.is_negated = english[asked].endswith("n't")
     is_often = drawing.is_often and form in ("present", "past", "future")
-    if asked is None and form not in ("inf", "to", "ing"):
+    if asked is None and form not in ("inf", "to", "ing", *_AFFIRMED):
         may_be = not (drawing.is_positive or slot.positive or is_often or "p" in verb.marks)
-        drawing.is_negated = may_be and drawing.pick.chance(0.17)
+        drawing.is_negated = bool(no) or (may_be and drawing.pick.chance(0.17))
     if form == "now":
         # What is happening now: *is eating*, with a verb of a state *wants*.
         form = "present" if "s" in verb.marks or is_be else "progressive"
-    if form not in _TENSES:
+    if asked is not None and drawing.is_negated:
+        no = "asked"
+    manner = Manner(
+        cast("Tense", form), no and drawing.pick.of(no).replace("_", " "), asked, french_no
+    )
+    if form == "already":
+        _say_already(drawing, verb, slot)
+    elif form not in _TENSES:
         _say_later(drawing, verb, slot, form, asked)
     elif is_be:
-        _say_being(drawing, verb, form, asked)
+        _say_being(drawing, verb, manner)
     else:
-        _say_tense(drawing, verb, slot, form, asked, is_often=is_often)
+        _say_tense(drawing, verb, slot, manner, is_often=is_often)
     if drawing.subject.english == "nobody":
         # *Nobody eats bread* has *de* for *du*, as a negation has.
         drawing.is_negated = True
 
 
-def _say_being(drawing: Drawing, verb: _Verb, form: str, asked: int | None) -> None:
-    tense: Tense = "past" if form.startswith("past") else "present"
+def _say_being(drawing: Drawing, verb: _Verb, manner: Manner) -> None:
+    tense: Tense = "past" if manner.tense.startswith("past") else "present"
+    asked = manner.auxiliary
     if asked is not None:
         person = drawing.subject.person
         french = verb.french.imperfect(person) if tense == "past" else verb.french.present[person]
-        drawing.sentence.french.append(Word(french, (asked,)))
+        words = [Word(french, (asked,))]
+        if drawing.is_negated:
+            words = [Word("ne", (asked,)), *words, Word("pas", (asked,))]
+        drawing.sentence.french += words
         return
-    negation = drawing.pick.of("not 3, n't 2") if drawing.is_negated else ""
-    say_be(drawing.sentence, drawing.subject, Manner(tense, negation), verb.french)
+    negation = manner.negation
+    if drawing.is_negated and not negation:
+        negation = drawing.pick.of("not 3, n't 2")
+    manner = replace(manner, tense=tense, negation=negation)
+    say_be(drawing.sentence, drawing.subject, manner, verb.french)
     if drawing.is_often and not drawing.is_negated:
         # After *is*, in both languages.
         drawing.sentence.french += _draw_often(drawing)
 
 
 def _say_tense(
-    drawing: Drawing, verb: _Verb, slot: Slot, form: str, asked: int | None, *, is_often: bool
+    drawing: Drawing, verb: _Verb, slot: Slot, manner: Manner, *, is_often: bool
 ) -> None:
     """Say a simple or progressive tense."""
+    form: str = manner.tense
+    asked = manner.auxiliary
     if verb.marks.startswith("s") and form.endswith("progressive"):
         form = "past" if form.startswith("past") else "present"
         if asked is not None:
             # *Does she like*, not *is she liking*.
             do = "does" if drawing.subject.is_third else "do"
             drawing.sentence.english[asked] = "did" if form == "past" else do
-    negations = (
-        "not 3, n't 3, never 2" if form in ("present", "past", "perfect") else "not 3, n't 2"
-    )
-    negation = drawing.pick.of(negations) if drawing.is_negated else ""
+    negations = "not 3, n't 2" if form.endswith("progressive") else "not 3, n't 3, never 2"
+    negation = manner.negation
+    if drawing.is_negated and not negation:
+        negation = drawing.pick.of(negations)
+    english = drawing.sentence.english
+    pronoun = drawing.subject.english
+    if form == "perfect" and not negation and asked is None and english[-1:] == [pronoun]:
+        asked = _shorten(drawing, _SHORT_HAVE.get(pronoun, ""))
     adverb: list[Word] = []
     if is_often:
         adverb = _draw_often(drawing)
-    manner = Manner(cast("Tense", form), negation, asked)
+    manner = replace(manner, tense=cast("Tense", form), negation=negation, auxiliary=asked)
     at = _say(drawing, verb, slot, manner)
     drawing.sentence.french[at + 1 : at + 1] = adverb
 
 
-def _draw_often(drawing: Drawing) -> list[Word]:
+def _shorten(drawing: Drawing, short: str) -> int | None:
+    """Hang *'ll* or *'ve* on a pronoun, sometimes; return its place."""
+    english = drawing.sentence.english
+    if not short or english[-1:] != [drawing.subject.english] or not drawing.pick.chance(0.3):
+        return None
+    english[-1] += short
+    return len(english) - 1
+
+
+def _say_already(drawing: Drawing, verb: _Verb, slot: Slot) -> None:
+    """Say *has already eaten*."""
+    english = drawing.sentence.english
+    has = _shorten(drawing, _SHORT_HAVE.get(drawing.subject.english, ""))
+    if has is None:
+        has = len(english)
+        english.append("has" if drawing.subject.is_third else "have")
+    adverb = _draw_often(drawing, "midperfect")
+    at = _say(drawing, verb, slot, Manner("perfect", "", has))
+    drawing.sentence.french[at + 1 : at + 1] = adverb
+
+
+def _draw_often(drawing: Drawing, table: str = "midverb") -> list[Word]:
     """Say an adverb before an English verb; return its French words, which stand behind it."""
-    english, french = drawing.pick.one(TABLES["midverb"])
+    english, french = drawing.pick.one(TABLES[table])
     start = len(drawing.sentence.english)
     drawing.sentence.english += english.split()
     return [
@@ -142,6 +219,10 @@ def _draw_clitic(drawing: Drawing, slot: Slot) -> Clitic | None:
         return standing_for(drawing.entities[-1])
     if slot.said in ("", "moved"):
         return None
+    if slot.said in _LOOSE:
+        loose = _LOOSE[slot.said]
+        is_any = slot.said == "some" and drawing.is_negated
+        return replace(loose, english="any") if is_any else loose
     options = INDIRECT if slot.said == "to" else CLITICS
     subject = drawing.subject.english
     fitting = [
@@ -219,20 +300,31 @@ def _say_later(drawing: Drawing, verb: _Verb, slot: Slot, form: str, asked: int 
     words = sentence.french
     start = len(english)
     place = len(words)
+    is_negated = drawing.is_negated and form in ("future", "would", "near", "order", "lets")
+    if asked is None and form in ("future", "would") and not is_negated:
+        asked = _shorten(drawing, "'ll" if form == "future" else "'d")
     if asked is None:
         english += _before(drawing, form)
     before = tuple(range(start, len(english))) if asked is None else (asked,)
-    is_negated = drawing.is_negated and form in ("future", "near", "order", "lets")
     no = before[-1:] if is_negated else ()
     if form == "near":
         no = before[1:2] if len(before) == 4 else before[:1] if is_negated else ()
         words.append(Word(FRENCH["aller"].present[drawing.subject.person], (before[0], before[-2])))
+    if form == "just":
+        come = FRENCH["venir"].present[drawing.subject.person]
+        words += [Word(come, before), Word("de", before[-1:])]
     verb = verb._replace(french=_french_form(drawing, verb.french, form))
-    at = _say(drawing, verb, slot, Manner("present", "", start))
-    links = {"near": before[-1:], "future": before[:1]}.get(form, before if not no else before[:1])
+    tense: Tense = "perfect" if form == "having" else "present"
+    at = _say(drawing, verb, slot, Manner(tense, "", start))
+    if form == "having":
+        helper = "être" if verb.french.with_etre or "r" in verb.marks else "avoir"
+        words[at] = words[at]._replace(text=helper)
+    links = {"near": before[-1:], "just": ()}.get(form, before if not no else before[:1])
     words[at] = words[at]._replace(links=(*links, *words[at].links))
-    if form == "ing":
+    if form in ("ing", "having", "gerund"):
         english[start] = verb.english.ing
+    if form == "just":
+        english[start + len(before)] = verb.english.participle
     if form == "since":
         english[start + len(before)] = (
             verb.english.ing if len(before) > 1 else verb.english.participle
@@ -251,6 +343,10 @@ def _before(drawing: Drawing, form: str) -> list[str]:
     no = drawing.is_negated
     if form == "future":
         return pick.one((["won't"], ["will", "not"])) if no else ["will"]
+    if form == "would":
+        return pick.one((["wouldn't"], ["would", "not"])) if no else ["would"]
+    if form == "just":
+        return ["has" if drawing.subject.is_third else "have", "just"]
     if form == "near":
         be = be_form(drawing.subject, is_past=False)
         if no and be != "am" and pick.chance(0.4):
@@ -268,8 +364,20 @@ def _before(drawing: Drawing, form: str) -> list[str]:
 
 def _french_form(drawing: Drawing, french: French, form: str) -> French:
     """Give a verb the French forms of *will*, of an order, of an infinitive."""
-    if form == "future":
+    if form == "habit":
+        return replace(french, lasts=True, with_etre=False)
+    if form == "having":
+        return replace(french, lasts=False)
+    if form in ("future", "coming"):
         return future(french)
+    if form == "would":
+        stem = future(french).present[0][:-2]
+        ends = ("ais", "ais", "ait", "ions", "aient")
+        return replace(french, present=tuple(stem + end for end in ends))
+    if form in ("subjunctive", "doubted"):
+        return subjunctive(french)
+    if form == "gerund":
+        return replace(french, present=(french.imperfect(0)[:-3] + "ant",) * 5)
     if form == "since":
         return french
     if form == "used":
@@ -285,6 +393,9 @@ def _hang_pronouns(drawing: Drawing, place: int, at: int) -> None:
     words = drawing.sentence.french
     verb = words[at]
     for pronoun in words[place:at]:
+        if pronoun.text == "en" and verb.text[-1] in "ea":
+            # *Manges-en*.
+            verb = verb._replace(text=verb.text + "s")
         text = f"{verb.text}-{_BEHIND.get(pronoun.text, pronoun.text)}"
         links = dict.fromkeys((*verb.links, *pronoun.links))
         verb = Word(text, tuple(links), (*verb.roles, *pronoun.roles))

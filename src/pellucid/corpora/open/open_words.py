@@ -25,7 +25,7 @@ from pellucid.corpora.lexicon import (
 )
 from pellucid.corpora.sentence import Pick
 
-Tense = Literal["present", "progressive", "past", "past progressive", "perfect"]
+Tense = Literal["present", "progressive", "past", "past progressive", "perfect", "pluperfect"]
 
 _WORDS = WORDS["free"]
 

@@ -11,19 +11,25 @@ from pellucid.corpora.open.subjects import Subject
 from pellucid.corpora.sentence import Entity, Pick, Sentence, read_lexicon_words
 
 
+_AFTER = {"never": "jamais", "no longer": "plus"}
+
+
 @dataclass(frozen=True)
 class Manner:
     """The tense of a verb, its negation, and the auxiliary of a question.
 
     Attributes:
         tense: the tense.
-        negation: "", ``not``, ``n't``, ``never``, or ``no`` before the object.
+        negation: "", ``not``, ``n't``, ``never``, ``no longer``, ``no`` before the object, or
+            ``asked`` where the auxiliary of the question has it: *don't you see?*
         auxiliary: the index of the English auxiliary that the question has said, or None.
+        no: the French for *not*: *pas*, *pas encore*, *plus*.
     """
 
     tense: Tense = "present"
     negation: str = ""
     auxiliary: int | None = None
+    no: str = "pas"
 
     @property
     def has_do(self) -> bool:
@@ -32,8 +38,8 @@ class Manner:
 
     @property
     def after(self) -> str:
-        """The French word after the finite verb: *pas* or *jamais*."""
-        return "jamais" if self.negation == "never" else "pas"
+        """The French after the finite verb: *pas*, *jamais*, *pas encore*."""
+        return _AFTER.get(self.negation, self.no)
 
 
 @dataclass(frozen=True)
@@ -138,7 +144,8 @@ def _say_auxiliary(
         The English indices of the auxiliary, and of the negation.
     """
     if manner.auxiliary is not None:
-        return (manner.auxiliary,), ()
+        no = (manner.auxiliary,) if manner.negation == "asked" else ()
+        return (manner.auxiliary,), no
     index = len(sentence.english)
     # One English word is both the auxiliary and the negation.
     if manner.negation == "n't" and word != "am":
@@ -146,7 +153,8 @@ def _say_auxiliary(
         return (index,), (index,)
     sentence.english.append(word)
     if manner.negation:
-        sentence.english.append("never" if manner.negation == "never" else "not")
+        no = manner.negation if manner.negation in _AFTER else "not"
+        sentence.english += no.split()
         return (index,), (index + 1,)
     return (index,), ()
 
@@ -195,7 +203,7 @@ def say_verb(
         # The question's auxiliary is *est-ce que* already; it belongs to the French one too.
         auxiliary = (manner.auxiliary,) if tense != "present" else ()
     before = [*[Word("ne", negation) for _ in negation[:1]], *clitics]
-    after = [Word(manner.after, negation) for _ in negation[:1]]
+    after = [Word(word, negation) for word in manner.after.split() if negation]
     agreeing: tuple[Gender, bool] = ("m", False)
     if french.with_etre:
         agreeing = (subject.gender, subject.is_plural)
@@ -216,8 +224,9 @@ def _begin(
         The places of the auxiliary and of the negation, and the form of the verb.
     """
     tense = manner.tense
-    if tense == "perfect":
-        form = "has" if subject.is_third else "have"
+    if tense in ("perfect", "pluperfect"):
+        has = "has" if subject.is_third else "have"
+        form = has if tense == "perfect" else "had"
         return (*_say_auxiliary(sentence, form, manner), english.participle)
     if tense.endswith("progressive"):
         form = be_form(subject, is_past=tense.startswith("past"))
@@ -237,7 +246,7 @@ def _say_never(sentence: Sentence, manner: Manner, behind: int) -> tuple[int, ..
     place = len(sentence.english)
     if manner.negation == "no":
         return (place + 1 + behind,)
-    sentence.english.append("never")
+    sentence.english += manner.negation.split()
     return (place,)
 
 
@@ -266,9 +275,11 @@ def _say_french(
     sentence.french += before
     participle: list[Word] = []
     # The passé composé, but for verbs of a state.
-    if tense in ("past", "perfect") and not french.lasts:
+    if tense == "pluperfect" or (tense in ("past", "perfect") and not french.lasts):
         helper = AT_BE if french.with_etre else HAVE
-        sentence.french.append(Word(helper.present[subject.person], auxiliary or main))
+        person = subject.person
+        form = helper.imperfect(person) if tense == "pluperfect" else helper.present[person]
+        sentence.french.append(Word(form, auxiliary or main))
         gender, is_plural = agreeing
         participle = [Word(agree(french.participle, gender, is_plural=is_plural), main)]
     elif tense.startswith("past") or tense == "perfect":
