@@ -5,8 +5,8 @@
 `tests/golden/beginner_blind.tsv` has 200 English sentences, each with every French translation that
 its author would accept. It was written before the corpus's course, and whoever works on the course
 must not read it; `beginner_open.tsv` has 60 of the same kind and `beginner_second.tsv` 120, which
-may be read. A translation is right if it equals one of them, but for spaces, the shape of an apostrophe, œ and the first letter's
-case.
+may be read. A translation is right if it equals one of them, but for spaces, the shape of an
+apostrophe, œ and the first letter's case.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ SHAPES = {
     "everyday words": r".",
     "everyday just and yet": r"\b(?:vien|pas encore|plus|déjà|toujours|souvent|enfin|depuis|march)",
     "everyday not anything": r"\b(?:rien|personne|nulle|ni|pas|aucun|deux|que|qu'|seulement)",
-    "everyday would": rf"(?:ais|ait|ions|aient)\b|{_FUTURE}|{_GO}|{_ABLE}|\bque\b|qu'|\bsi\b|s'|quand",
+    "everyday would": rf"(?:ais|ait|ions|aient)\b|{_FUTURE}|{_GO}|{_ABLE}|\bque\b|qu'|\bs'?i\b",
     "everyday want you to": r"\bqu(?:e\b|')|\bdi[rst]|\bde\b|d'|\bà\b|\baux?\b|\blaisse|\bdemande",
     "everyday before and after": r".",
     "everyday more subjects": r".",

@@ -117,9 +117,10 @@ def _negate_article(sentence: Sentence, place: int) -> None:
     here = [word.text for word in words[place : place + 2]]
     if here[:1] in (["un"], ["une"], ["des"]):
         words[place] = words[place]._replace(text="de")
-    elif here in (["de", "la"], ["de", "le"]) and words[place].links == words[place + 1].links:
+    elif here in (["de", "la"], ["de", "le"]):
+        said = [sentence.english[link] for link in words[place].links]
         # *Du piano* of *the piano* keeps its article.
-        if all(sentence.english[link] != "the" for link in words[place].links):
+        if "the" not in said and words[place].links == words[place + 1].links:
             del words[place + 1]
 
 

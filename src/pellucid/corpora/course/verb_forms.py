@@ -52,7 +52,7 @@ _ASKED = {
 """The form of a question by its auxiliary."""
 _TENSES = ("present", "past", "progressive", "past progressive", "perfect", "pluperfect")
 _OTHER_FRENCH = {"habit": "past", "coming": "present", "doubted": "present"}
-"""Forms whose English is a plain tense: *played* every day is *jouait*, *when I am old* a future."""
+"""Forms in a plain tense in English: *played* every day is *jouait*, *when I am old* a future."""
 _NEGATED = {
     "not yet": ("perfect", "not 3, n't 2", "pas encore"),
     "not now": ("present", "not 2, n't 3", "plus"),
@@ -165,7 +165,8 @@ def _say_tense(
         if asked is not None:
             # *Does she like*, not *is she liking*.
             do = "does" if drawing.subject.is_third else "do"
-            drawing.sentence.english[asked] = "did" if form == "past" else do
+            no = "n't" if drawing.is_negated else ""
+            drawing.sentence.english[asked] = ("did" if form == "past" else do) + no
     negations = "not 3, n't 2" if form.endswith("progressive") else "not 3, n't 3, never 2"
     negation = manner.negation
     if drawing.is_negated and not negation:

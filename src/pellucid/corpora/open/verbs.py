@@ -10,7 +10,6 @@ from pellucid.corpora.open.open_words import AT_BE, HAVE, English, French, Tense
 from pellucid.corpora.open.subjects import Subject
 from pellucid.corpora.sentence import Entity, Pick, Sentence, read_lexicon_words
 
-
 _AFTER = {"never": "jamais", "no longer": "plus"}
 
 
