@@ -84,6 +84,7 @@ _IRREGULAR = {
     "faux": ("faux", "fausse", "faux", "fausses"),
     "fou": ("fou", "folle", "fous", "folles"),
     "étranger": ("étranger", "étrangère", "étrangers", "étrangères"),
+    "jaloux": ("jaloux", "jalouse", "jaloux", "jalouses"),
     "mien": ("mien", "mienne", "miens", "miennes"),
     "tien": ("tien", "tienne", "tiens", "tiennes"),
     "sien": ("sien", "sienne", "siens", "siennes"),
