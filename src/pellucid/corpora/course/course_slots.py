@@ -10,8 +10,8 @@ a verb of everyday life and `$I` a form of *be* in the form of the clause, `$POS
 the subject. After the name: ``.past`` a tense or form, ``!`` no negation, ``@last`` the noun said
 last as the subject (``@first``, ``@one`` of them, or a pronoun), ``&`` with an object pronoun for
 it, ``/going`` a word after the verb; of a rule ``/often`` an adverb with its verb, of a verb
-``/it``, ``/who`` and ``/to`` an object pronoun, ``/there`` *y*, ``/some`` *en*, ``/moved`` an object
-that was said before. The forms that are no tenses of both languages stand in `verb_forms`.
+``/it``, ``/who`` and ``/to`` an object pronoun, ``/there`` *y*, ``/some`` *en*, ``/moved`` an
+object that was said before. The forms that are no tenses of both languages stand in `verb_forms`.
 """
 
 from __future__ import annotations
