@@ -152,8 +152,8 @@ def _say_auxiliary(
         return (index,), (index,)
     sentence.english.append(word)
     if manner.negation:
-        no = manner.negation if manner.negation in _AFTER else "not"
-        sentence.english += no.split()
+        negation = manner.negation if manner.negation in _AFTER else "not"
+        sentence.english += negation.split()
         return (index,), (index + 1,)
     return (index,), ()
 
