@@ -64,8 +64,7 @@ def write_segment(
         source_words: the words of the text that links count.
     """
     own = segment.text
-    is_any = not segment.syntax.has_placeholders
-    fitting = (one for one in answers if is_any or keeps_copies(segment, one.text))
+    fitting = (one for one in answers if keeps_copies(segment, one.text))
     found = next(fitting, None)
     answer = found or answers[0]
     text = answer.text

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pellucid.documents.markup.lexing import RAISED, Token, cut_html, match_tags, unescape
 from pellucid.documents.markup.segments import QUOTED, Maker, Piece, Segment
+from pellucid.documents.placeholders import add_html_text
 from pellucid.languages.codes import are_same_language, read_tag
 from pellucid.languages.letters import is_unspaced
 
@@ -125,7 +126,7 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
                 place = end
         elif name in shown and raw:
             maker = Maker(QUOTED[quote or "="])
-            maker.write(token.raw[start:end])
+            add_html_text(maker, token.raw[start:end])
             pieces += [token.raw[place:start], maker.take()]
             place = end
     return [*pieces, token.raw[place:]]
@@ -194,7 +195,7 @@ class _Frame:
         if raw:
             # No named reference is longer than 40 characters, and only the first one counts.
             self.add_tags(unescape(raw[:40])[:1])
-            self.maker.write(raw)
+            add_html_text(self.maker, raw)
 
     def end(self, pieces: Sequence[Piece] = ()) -> None:
         """End the segment, and add what follows it."""
