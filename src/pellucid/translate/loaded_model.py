@@ -124,6 +124,11 @@ class LoadedModel:
         return defaults.precision
 
     @property
+    def learned(self) -> LearnedText | None:
+        """The text that it learned from, if known."""
+        return self._preparer.learned
+
+    @property
     def is_ensemble(self) -> bool:
         """True for several models together."""
         return len(self._given) > 1

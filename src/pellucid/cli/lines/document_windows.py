@@ -253,6 +253,7 @@ def _translate(
 
     Words that the model does not know stay the source's.
     """
+    from pellucid.translate.links.covered_choice import choose_covered
     from pellucid.translate.masking import hide_copies
 
     decoding = job.decoding
@@ -266,7 +267,7 @@ def _translate(
         given |= {"unknown": "source-word"}
         columns = {INPUT: [*hidden.texts]}
         translations = job.translate(columns, align=is_linked, **given) if own else []
-        shown = hidden.show([*translations], [one.text.strip() for one in own])
+        shown = choose_covered(job.translator, own, hidden, translations)
         for segment, one in zip(own, shown, strict=True):
             found[segment.key, segment.has_tags] = _without_copies(one, segment)
 
