@@ -43,6 +43,9 @@ class GivenTranslation(NamedTuple):
     alignment: Sequence[tuple[int, int]] | None
 
 
+FEWEST_FOR_PLACEHOLDERS = 4
+"""Translations among which one with all placeholders is sought."""
+
 BY_LINKS = "placeholders were lost, and stand where word links put them"
 BY_ORDER = "placeholders were lost, and stand after the word before them"
 SOURCE = "not all of its codes or cues have a place in the translation, so that the source stays"

@@ -15,7 +15,11 @@ from pellucid.cli.lines.streams import ParallelReader, check_target, is_special,
 from pellucid.cli.lines.translation_memory import Memory
 from pellucid.documents.formats import FORMATS, Format
 from pellucid.documents.markup.segments import Segment
-from pellucid.documents.segment_writing import needs_links, write_segment
+from pellucid.documents.segment_writing import (
+    FEWEST_FOR_PLACEHOLDERS,
+    needs_links,
+    write_segment,
+)
 from pellucid.documents.units import How, Unit
 from pellucid.errors import DataError, InputError
 from pellucid.files import reading, write_text, writing
@@ -54,10 +58,6 @@ class UnitRow:
 
     def __len__(self) -> int:
         return sum(len(one.text) for one in self.unit.segments) if self.unit else 0
-
-
-# Hypotheses among which one with all placeholders is sought.
-_FEWEST = 4
 
 
 class DocumentReader(ParallelReader):
@@ -257,7 +257,7 @@ def _translate(
     from pellucid.translate.masking import hide_copies
 
     decoding = job.decoding
-    most = max(decoding.beam, _FEWEST)
+    most = max(decoding.beam, FEWEST_FOR_PLACEHOLDERS)
     choices = {} if decoding.sample else {"beam": most, "n_best": most}
     found: dict[tuple[object, bool], Translation] = {}
 
