@@ -81,8 +81,8 @@ def _left_out(
 ) -> dict[_Place, tuple[str, ...]]:
     """Find the words that hypotheses leave out, where a head was taught word links."""
     nothing = dict.fromkeys(places, tuple[str, ...]())
-    bundle = None if translator.is_ensemble or translator.changes else translator._bundle
-    if bundle is None or bundle.guided_head is None or translator.tokenizer.needs_code:
+    taught = translator.taught_links
+    if taught is None or translator.tokenizer.needs_code:
         return nothing
     # A text that was split has no tokens of its own.
     known = [(row, k) for row, k in places if not found[row].hypotheses[k].parts]
@@ -92,7 +92,7 @@ def _left_out(
         for row, k in known
     ]
     reader = translator.attention_reader()
-    words = unlinked_words(reader, bundle.guided_head, bundle.guided_convention, pairs)
+    words = unlinked_words(reader, *taught, pairs)
     return nothing | dict(zip(known, words, strict=True))
 
 
