@@ -36,8 +36,9 @@ import polib
 import sacrebleu
 
 from pellucid.documents.formats import FORMATS
+from pellucid.documents.markup.placeholder_shapes import find_placeholders
 from pellucid.documents.markup.segments import Segment
-from pellucid.documents.placeholders import find_placeholders, keeps_copies
+from pellucid.documents.placeholders import keeps_copies
 from pellucid.documents.units import How, Unit
 from pellucid.translate.translator import load
 
@@ -166,7 +167,7 @@ def strings(entry: polib.POEntry) -> list[str]:
 
 def placeholders(text: str) -> list[str]:
     """List the placeholders of a text in order."""
-    return [one[0] for one, token in find_placeholders(text) if token is None]
+    return [one.text for one in find_placeholders(text) if one.token is None]
 
 
 def quality(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:

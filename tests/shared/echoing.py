@@ -45,6 +45,8 @@ class Echo:
     languages = SimpleNamespace(source="en", target="fr", targets=())
 
     tokenizers = (tokenizer,)
+    taught_links = None
+    learned = None
 
     @property
     def bundle(self) -> SimpleNamespace:

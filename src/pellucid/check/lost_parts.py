@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from operator import eq
 
-from pellucid.documents.placeholders import ACCELERATORS, codes_of
+from pellucid.documents.markup.placeholder_shapes import addresses_of, codes_of
+from pellucid.documents.placeholders import ACCELERATORS
 
-_MAY_HOLD_MARKS = re.compile("[%{<&_@/]")
+_MAY_HOLD_MARKS = re.compile(r"[%{<&_@/$]|\[\[|[:!][A-Za-z_]")
 
 _TAG = re.compile(r"(</?[a-zA-Z][a-zA-Z0-9:-]{0,30})(?:\s[^<>]{0,200})?/?>")
-_ADDRESS = re.compile(r"https?://[^\s<>\"«»]+|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]*\w")
 _ANY_ACCELERATOR = re.compile(r"[&_](?=[^\W_])")
 _NUMBER = re.compile(r"\d+")
 _SEPARATED = re.compile(r"(?<=\d)[.,'\u2019\xa0\u202f\u2009 ](?=\d\d\d(?!\d))")
@@ -88,16 +88,11 @@ def _marks_not_kept(source: str, target: str) -> list[str]:
         found.append("placeholders")
     if Counter(_TAG.findall(source)) != Counter(_TAG.findall(target)):
         found.append("tags")
-    if Counter(_addresses(source)) != Counter(_addresses(target)):
+    if Counter(addresses_of(source)) != Counter(addresses_of(target)):
         found.append("addresses")
     if len(ACCELERATORS.findall(source)) == 1 and not _ANY_ACCELERATOR.search(target):
         found.append("accelerators")
     return found
-
-
-def _addresses(line: str) -> list[str]:
-    """List the addresses of a line without the punctuation after them."""
-    return [address.rstrip(".,;:!?)'…。、") for address in _ADDRESS.findall(line)]
 
 
 def _number_changed(source: str, target: str) -> bool:

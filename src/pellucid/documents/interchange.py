@@ -5,10 +5,13 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from pellucid.documents.escapes import REFERENCES, Strings
 from pellucid.documents.markup.lexing import Token, TokenKind
 from pellucid.documents.markup.segments import MARKUP, Maker, Piece, Segment, Syntax
+from pellucid.documents.markup.split_messages import find_split_messages
 from pellucid.documents.placeholders import add_text
 from pellucid.documents.units import How, Mark, Source, Unit
 from pellucid.documents.xml import Node, cut_xml, read_parts, read_xml
@@ -39,7 +42,7 @@ def _read_content(text: str, node: Node) -> Segment:
 
 def _add(maker: Maker, text: str, nodes: Sequence[Node]) -> None:
     """Add nodes and what is in them; without recursion, as a file may nest them without bound."""
-    waiting: list[Node | Token] = [*reversed(nodes)]
+    waiting: list[Node | Token] = [*reversed(_join_messages(text, nodes))]
     while waiting:
         node = waiting.pop()
         if isinstance(node, Token):
@@ -62,6 +65,25 @@ def _add(maker: Maker, text: str, nodes: Sequence[Node]) -> None:
             text_of_code = html.unescape(shown)
             is_tag = text_of_code.startswith("<")
             maker.add_copy([raw], "" if is_tag else text_of_code, node.name)
+
+
+def _join_messages(text: str, nodes: Sequence[Node]) -> list[Node]:
+    """Make one code of each message of ICU that codes cut."""
+    joined = list(nodes)
+    raws = [None if one.name else text[one.start : one.end] for one in nodes]
+    # From the last one on, so that the numbers of the others stay.
+    for first, start, last, end in reversed(find_split_messages(raws)):
+        begin = nodes[first].start
+        places = (begin, begin + start, nodes[last].start + end, nodes[last].end)
+        parts = [
+            Node("", text[one:other], one, other, other, other)
+            for one, other in pairwise(places)
+            if one < other
+        ]
+        message = parts[begin < places[1]]
+        parts[parts.index(message)] = replace(message, name="message", nodes=[message])
+        joined[first : last + 1] = parts
+    return joined
 
 
 def _holds_text(node: Node) -> bool:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from zlib import crc32
 
 from pellucid.config.config_json import MASKS
+from pellucid.documents.markup.placeholder_shapes import fills_in_order, find_placeholders
 from pellucid.documents.markup.segments import Segment
-from pellucid.documents.placeholders import fills_in_order, find_placeholders
 
 Wanted = Callable[[str], bool]
 """Tells whether a placeholder gets a symbol."""
@@ -184,7 +184,7 @@ def unmask(text: str, copies: Mapping[str, str]) -> str:
 
 def _find(line: str, wanted: Wanted | None = None) -> list[tuple[int, int]]:
     """Find the places of placeholders and symbols, in order; those that touch are one."""
-    places = [found.span() for found, token in find_placeholders(line) if token is None]
+    places = [(one.start, one.end) for one in find_placeholders(line) if one.token is None]
     if not line.isascii():
         ends = [end for _, end in places]
         for symbol in [found.span() for found in SYMBOL.finditer(line)]:

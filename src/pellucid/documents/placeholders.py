@@ -1,106 +1,23 @@
-"""The table of placeholders: parts of a text that a translation must hold as they are."""
+"""Placeholders and tags in the texts of documents, and in the translations of these."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 
-from pellucid.documents.markup.lexing import Token, match_tags
+from pellucid.documents.markup.lexing import Token, unescape
+from pellucid.documents.markup.placeholder_shapes import IN_ORDER, Placeholder, find_placeholders
 from pellucid.documents.markup.segments import ACCELERATOR, Maker, Segment, Spelled, Syntax
 
-# Repetitions have bounds: without them, a text of many braces takes quadratic time.
-_SIMPLE = r"[\w.:!<>^%#+\[\]-]{0,60}"
-_NESTED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,400}+\}){0,400}+\}){0,400}+"
-_TABLE = {
-    # The first kind that fits wins: braces of Jinja and ICU look like Fluent's from within.
-    "jinja": r"\{\{[^{}\n]{0,80}\}\}|\{%[^{}\n]{1,80}%\}",
-    "icu": rf"\{{\s*\w{{1,40}}\s*,\s*(?:plural|select|number|date|time)\w*\b{_NESTED}\}}",
-    "fluent": rf"\{{\s*+[$-]?{_SIMPLE}(?:\([^(){{}}\n]{{0,80}}\))?\s*+\}}",
-    "ruby": r"%\{[\w.]{1,40}\}",
-    # A price begins with a digit, so that `$5 and $10` is no formula.
-    "math": r"(?<![\w$])\$(?![\s\d$])[^$\n]{0,80}[^\s$\\]\$(?![\w$])",
-    "shell": (
-        r"\$\{[^{}\n]{1,60}\}|\$\([\w.]{1,40}\)|\$t\([^()\n]{1,80}\)"
-        r"|(?<!\w)\$[A-Za-z_]\w{0,40}"
-    ),
-    "printf": (
-        r"%(?:\(\w{1,40}\)|<\w{1,40}>|[0-9]{1,2}\$)?[-+#0]{0,3}(?:[0-9]{1,4}|\*)?"
-        r"(?:\.[0-9*]{1,4})?(?:hh|ll|[hlzjtL])?[diouxXeEfFgGcrsap@]|%%"
-        r"|%[-+#0]{0,3}[0-9]{0,4}(?:\.[0-9]{1,4})?<PRI\w{1,12}>"
-    ),
-    "qt": r"%L?[0-9]{1,2}(?!\w)|%n(?!\w)",
-    "address": (
-        r"(?:https?|ftp|file|mailto)://?[^\s<>\"«»{}|\\^`]+(?<![.,;:!?)'])"
-        r"|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{0,64}\w"
-    ),
-    "option": r"(?<![\w-])--[a-zA-Z][\w-]{0,60}(?:=[A-Z_]{1,40})?",
-    "name": r"(?<![\w:]):[a-zA-Z_][\w+-]{1,40}:?(?!\w)",
-    "note": r"\[\^[^\]\s]{1,40}\]",
-    "reference": r"(?<![\w@?])[@?]\+?(?:[\w.]{1,40}:)?[a-z]{1,20}/[\w./-]{0,60}\w|(?<!\w)@null\b",
-    "entity": r"&[a-zA-Z][a-zA-Z0-9]{1,30};|&#\w{1,8};",
-    "tag": r"</?(?:[a-zA-Z][\w:.-]{0,40}|\d{1,3})"
-    r"(?:\s(?:[^<>\"']|\"[^\"]{0,400}\"|'[^']{0,400}'){0,200}+)?/?>",
-    "style": r"\{\\[^{}\n]{1,200}\}|<\d[\d:.]{1,20}>",
-}
-_PATTERN = re.compile("|".join(f"(?P<{name}>{one})" for name, one in _TABLE.items()))
-_CODES = re.compile(
-    "|".join(_TABLE[name] for name in ("jinja", "icu", "ruby", "fluent", "shell", "printf"))
-)
-_IN_ORDER = re.compile(rf"(?!%%|%\(|%<(?!PRI)|%[0-9]+\$)(?:{_TABLE['printf']})")
-"""Directives without a number or a name: programs fill them in by their order."""
 _LONE_PERCENT = re.compile(r"(?<![0-9%])(?<![0-9][ \u00a0\u202f])%(?!%)(?:[a-zA-Z]\b)?")
-# One quick search, since most texts have no placeholder.
-_MAY_HOLD = re.compile(r"[{%$<&@:?]|--|\[\^")
+_STATEMENTS = ("{%", "<%")
 
 ACCELERATORS = re.compile(
     r"(?:(?<![^\W_])&|(?<=[^\W\d_])&(?=[a-z])|(?<!\w)_)(?=[^\W\d_])(?!\w*[;_=])"
 )
 """A sign before the key of a menu: at the start of a word or before a small letter, so ``AT&T`` and
 ``&amp;`` have none."""
-
-
-def fills_in_order(placeholder: str) -> bool:
-    """Tell whether programs fill a placeholder in by its place, as ``%s`` and ``{}``."""
-    return placeholder.startswith(("{}", "{:")) or _IN_ORDER.match(placeholder) is not None
-
-
-def codes_of(text: str) -> list[str]:
-    """List the placeholders of programs in a text, such as ``%s``, ``%(name)d`` or ``{name}``."""
-    return _CODES.findall(text) if re.search("[{%$]", text) else []
-
-
-def find_placeholders(
-    text: str, *, has_copied_tags: bool = True
-) -> Iterator[tuple[re.Match[str], Token | None]]:
-    """Find placeholders and tags in a text, in order.
-
-    Args:
-        text: the text.
-        has_copied_tags: True if a tag without its partner is a placeholder, such as ``<file>``.
-
-    Yields:
-        Each match, with its tag if it is one; with None if it is a placeholder.
-    """
-    if not _MAY_HOLD.search(text):
-        return
-    found = list(_PATTERN.finditer(text))
-    tokens = [_token(one) for one in found]
-    pairs = match_tags(tokens)
-    ends = {*pairs, *pairs.values()}
-    for number, (one, token) in enumerate(zip(found, tokens, strict=True)):
-        is_tag = one.lastgroup == "style" or number in ends
-        is_tag = is_tag or (one.lastgroup == "tag" and not has_copied_tags)
-        yield one, token if is_tag else None
-
-
-def _token(found: re.Match[str]) -> Token:
-    raw = found[0]
-    if found.lastgroup != "tag" or raw.endswith("/>"):
-        return Token("void", raw)
-    name = re.match(r"</?([^\s/.>]+)", raw)
-    return Token("end" if raw[1] == "/" else "start", raw, name[1] if name else "")
 
 
 def add_text(
@@ -115,7 +32,7 @@ def add_text(
         has_copied_tags: as for `find_placeholders`.
     """
     found = find_placeholders(spelled.text, has_copied_tags=has_copied_tags)
-    marks = [(*one.span(), token) for one, token in found]
+    marks = [(one.start, one.end, _statement(one) or one.token) for one in found]
     if is_interface:
         inside = {place for start, end, _ in marks for place in range(start, end)}
         keys = [one for one in ACCELERATORS.finditer(spelled.text) if one.start() not in inside]
@@ -132,6 +49,27 @@ def add_text(
             maker.add_tag(replace(token, raw=raw), [raw])
         place = end
     maker.add(spelled, place, len(spelled.text))
+
+
+def add_html_text(maker: Maker, raw: str) -> None:
+    """Add text of HTML, as it is written, to a segment, with its placeholders as copies."""
+    place = 0
+    for one in find_placeholders(raw, has_markup=False):
+        maker.write(raw[place : one.start])
+        token = _statement(one)
+        if token is None:
+            maker.add_copy([one.text], " ".join(unescape(one.text).split()), "")
+        else:
+            maker.add_tag(token, [one.text])
+        place = one.end
+    maker.write(raw[place:])
+
+
+def _statement(found: Placeholder) -> Token | None:
+    """Make a tag of what a template does and does not show, such as ``{% if x %}``."""
+    is_shown = found.text.startswith("<%=") or not found.text.startswith(_STATEMENTS)
+    # An end without a beginning: none may pass another one.
+    return None if is_shown else Token("end", found.text, found.text)
 
 
 def make_segment(spelled: Spelled, syntax: Syntax, *, is_interface: bool = False) -> Segment:
@@ -154,11 +92,11 @@ def in_order(segment: Segment, text: str) -> str:
     """Put ``%s`` and ``%d`` in the order of the source, if the translation has the same ones."""
     if "%" not in text:
         return text
-    wanted, found = (_IN_ORDER.findall(one) for one in (segment.text, text))
+    wanted, found = (IN_ORDER.findall(one) for one in (segment.text, text))
     if wanted == found or Counter(wanted) != Counter(found):
         return text
     rest = iter(wanted)
-    return _IN_ORDER.sub(lambda _: next(rest), text)
+    return IN_ORDER.sub(lambda _: next(rest), text)
 
 
 def without_surplus(segment: Segment, text: str) -> str:
@@ -176,17 +114,17 @@ def without_surplus(segment: Segment, text: str) -> str:
 def _compare(segment: Segment, text: str) -> tuple[Counter[str], list[tuple[int, int]]]:
     """Find the copies that a translation has not, and the places of what it has too much."""
     missing, rest = _hide(segment, text)
-    if not segment.syntax.has_placeholders:
-        return missing, []
-    found = [one for one, token in find_placeholders(rest) if token is None]
+    has_markup = segment.syntax.has_markup
+    found = [one for one in find_placeholders(rest, has_markup=has_markup) if one.token is None]
     if found:  # What the source reads as well once its copies are hidden is its text.
-        own = find_placeholders(_hide(segment, segment.text)[1])
-        text_of_own = Counter(one[0] for one, token in own if token is None)
-        found = [one for one in found if not _take(text_of_own, one[0])]
+        own = find_placeholders(_hide(segment, segment.text)[1], has_markup=has_markup)
+        text_of_own = Counter(one.text for one in own if one.token is None)
+        found = [one for one in found if not _take(text_of_own, one.text)]
+        return missing, [(one.start, one.end) for one in found]
     # A source without any percent sign: one in the translation is a broken directive.
-    elif segment.text.count("%") == sum(one.count("%") for one in segment.copies):
-        found = [*_LONE_PERCENT.finditer(rest)]
-    return missing, [one.span() for one in found]
+    if segment.text.count("%") == sum(one.count("%") for one in segment.copies):
+        return missing, [one.span() for one in _LONE_PERCENT.finditer(rest)]
+    return missing, []
 
 
 def _take(counts: Counter[str], text: str) -> bool:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pellucid.documents.escapes import QUOTED, Strings
+from pellucid.documents.markup.placeholder_shapes import codes_of
 from pellucid.documents.markup.segments import Piece, Segment
-from pellucid.documents.placeholders import codes_of
 from pellucid.documents.units import Mark, Source, Unit
 from pellucid.languages.codes import are_same_language
 

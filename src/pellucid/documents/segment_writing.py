@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from pellucid.documents.markup.linked_words import Alignment
+from pellucid.documents.markup.placeholder_shapes import find_placeholders
 from pellucid.documents.markup.placing import write_placed
 from pellucid.documents.markup.segments import Element, Segment, spell
 from pellucid.documents.placeholders import in_order, keeps_copies, without_surplus
@@ -42,9 +43,14 @@ class GivenTranslation(NamedTuple):
     alignment: Sequence[tuple[int, int]] | None
 
 
+FEWEST_FOR_PLACEHOLDERS = 4
+"""Translations among which one with all placeholders is sought."""
+
 BY_LINKS = "placeholders were lost, and stand where word links put them"
 BY_ORDER = "placeholders were lost, and stand after the word before them"
 SOURCE = "not all of its codes or cues have a place in the translation, so that the source stays"
+DIFFERS = "placeholders differ from those of the source"
+EMPTIED = "an element that had words has none"
 EMPTY = "the translation is empty, so that the source stays"
 
 
@@ -64,8 +70,7 @@ def write_segment(
         source_words: the words of the text that links count.
     """
     own = segment.text
-    is_any = not segment.syntax.has_placeholders
-    fitting = (one for one in answers if is_any or keeps_copies(segment, one.text))
+    fitting = (one for one in answers if keeps_copies(segment, one.text))
     found = next(fitting, None)
     answer = found or answers[0]
     text = answer.text
@@ -98,8 +103,30 @@ def write_segment(
         written, shown = (in_order(segment, text) for text in placed)
         if written == spell(segment.pieces) or _is_same(segment, written, shown):
             segment.written = written
+            segment.reason = segment.reason or _what_differs(segment, written, shown)
             return
     segment.reason = SOURCE
+
+
+def _what_differs(segment: Segment, written: str, shown: str) -> str:
+    """Say which shapes a translation has not as its source, whatever was done to keep them."""
+    wanted, found = (_shapes(segment, one) for one in (segment.text, shown))
+    if wanted != found:
+        names = dict.fromkeys(((wanted - found) + (found - wanted)).elements())
+        return f"{DIFFERS}: {' '.join(names)}"
+    for one in segment.elements.values():
+        had_words = any(map(str.isalpha, segment.text[one.start : one.end]))
+        if not one.is_copy and had_words and f"{spell(one.opening)}{one.closing}" in written:
+            return f"{EMPTIED}: {spell(one.opening)}"
+    return ""
+
+
+def _shapes(segment: Segment, text: str) -> Counter[str]:
+    """Count what has the shape of a placeholder, also over tags, and braces of any kind."""
+    found = find_placeholders(text, has_markup=segment.syntax.has_markup)
+    return Counter(one.text for one in found if one.token is None) + Counter(
+        re.findall("[{}]", text)
+    )
 
 
 def _ways(segment: Segment) -> Iterator[Segment]:

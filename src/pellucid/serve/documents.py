@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pellucid.documents.markup.segments import Element, Segment
+from pellucid.documents.segment_writing import FEWEST_FOR_PLACEHOLDERS
 from pellucid.errors import DataError
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.parts import Parts
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from pellucid.translate.masking import Hidden
     from pellucid.translate.results import Translation
 
-# Translations by the key of a segment.
-Translations = Mapping[object, "Translation"]
+# Translations by whether they have links, and the key of a segment.
+Translations = Mapping[tuple[bool, object], "Translation"]
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,14 @@ class _Read:
     text: str
     segments: Sequence[tuple[Segment, bool]]
 
-    def rows(self, linked: Translations, plain: Translations) -> Sequence[Sequence[object]]:
+    def rows(self, found: Translations) -> Sequence[Sequence[object]]:
         """List the translations of the segments as the worker takes them."""
-        found = []
+        rows = []
         for segment, needs_links in self.segments:
-            one = (linked if needs_links else plain)[segment.key]
-            best = one.hypotheses[0]
-            found.append((one.source_words, best.text, best.words, best.alignment))
-        return found
+            one = found[needs_links, segment.key]
+            answers = [(best.text, best.words, best.alignment) for best in one.hypotheses]
+            rows.append((one.source_words, answers))
+        return rows
 
 
 async def translate_documents(
@@ -70,13 +71,28 @@ async def translate_documents(
     except DataError as error:
         raise Problem(400, f"Invalid request: {error}") from None
     # Links cost a pass of the decoder more, and only tags within sentences need them.
-    linked = await _translate(parts, task, read, needs_links=True)
-    plain = await _translate(parts, replace(task, align=None), read, needs_links=False)
+    plain = replace(task, align=None)
+    found = {
+        **await _translate(parts, task, read, needs_links=True, has_copies=False),
+        **await _translate(parts, _wide(parts, task), read, needs_links=True, has_copies=True),
+        **await _translate(parts, plain, read, needs_links=False, has_copies=False),
+    }
     written = []
     for document in read:
-        rows = await asyncio.to_thread(document.rows, linked, plain)
+        rows = await asyncio.to_thread(document.rows, found)
         written.append(await worker.write(document.text, form, languages, rows))
     return written
+
+
+def _wide(parts: Parts, task: Translate) -> Translate:
+    """Search for several translations, among which one with all placeholders is sought."""
+    given = dict(task.options)
+    decoding = task.model.translator.decoding.model_copy(update=given)
+    if decoding.sample:
+        return task
+    limits = parts.settings.limits
+    most = max(decoding.beam, min(FEWEST_FOR_PLACEHOLDERS, limits.beam, limits.count))
+    return replace(task, options=tuple({**given, "beam": most, "n_best": most}.items()))
 
 
 def _segments(
@@ -93,22 +109,22 @@ def _segments(
 
 
 async def _translate(
-    parts: Parts, task: Translate, read: Sequence[_Read], *, needs_links: bool
+    parts: Parts, task: Translate, read: Sequence[_Read], *, needs_links: bool, has_copies: bool
 ) -> Translations:
     # In a thread, which others interrupt: a page may have thousands of segments.
     keys, hidden, texts = await asyncio.to_thread(
-        _hide, task.model.translator.tokenizers, read, needs_links=needs_links
+        _hide, task.model.translator.tokenizers, read, (needs_links, has_copies)
     )
     translations = await parts.translate(task, texts)
     fault = next((one.error for one in translations if one.error is not None), None)
     if fault is not None:
         raise Problem(400, f"Cannot translate text: {fault}")
     shown = await asyncio.to_thread(hidden.show, translations, [str(key[0]) for key in keys])
-    return dict(zip(keys, shown, strict=True))
+    return {(needs_links, key): one for key, one in zip(keys, shown, strict=True)}
 
 
 def _hide(
-    tokenizers: Sequence[Tokenizer], read: Sequence[_Read], *, needs_links: bool
+    tokenizers: Sequence[Tokenizer], read: Sequence[_Read], kind: tuple[bool, bool]
 ) -> tuple[list[tuple[object, ...]], Hidden, list[Text]]:
     """Collect the distinct segments of all documents, and mask what they copy."""
     from pellucid.translate.masking import hide_copies
@@ -117,7 +133,7 @@ def _hide(
         segment.key: segment
         for document in read
         for segment, is_linked in document.segments
-        if is_linked == needs_links
+        if (is_linked, bool(segment.copies)) == kind
     }
     hidden = hide_copies(tokenizers, list(by_key.values()))
     return list(by_key), hidden, [*map(Text, hidden.texts)]

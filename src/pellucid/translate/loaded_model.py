@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from pellucid.arguments import named
 from pellucid.bundle import Bundle
@@ -122,6 +122,19 @@ class LoadedModel:
         """The precision of the model, in which every command writes the same words."""
         defaults = self.decoding if self._bundle is None else self._bundle.config.decoding
         return defaults.precision
+
+    @property
+    def taught_links(self) -> tuple[tuple[int, int], Literal["predicts", "reads"]] | None:
+        """The head that was taught word links, and the token that its rows count for."""
+        own = None if self.is_ensemble or self.changes is not None else self._bundle
+        if own is None or own.guided_head is None:
+            return None
+        return own.guided_head, own.guided_convention
+
+    @property
+    def learned(self) -> LearnedText | None:
+        """The text that it learned from, if known."""
+        return self._preparer.learned
 
     @property
     def is_ensemble(self) -> bool:

@@ -49,6 +49,11 @@ class Hidden(NamedTuple):
             for one, source, text, copies in rows
         ]
 
+    def is_reordered(self, row: int, text: str) -> bool:
+        """Tell whether a translation of a text changed what programs fill in by its order."""
+        copies = self.copies[row]
+        return copies is not None and any(is_reordered(*one) for one in _lines(text, copies))
+
     def show_pieces(self, pieces: Iterable[str]) -> Iterator[str]:
         """Put the placeholders back into the pieces of the translation of the only text."""
         (copies,) = self.copies

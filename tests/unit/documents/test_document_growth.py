@@ -91,6 +91,9 @@ FOUND = (
     ("html", '<p title="a"{}>', " ", 16_000),
     ("html", "<p>a{}b", "&#32;", 100_000),
     ("json", '{"a": "{{}b c"}', " ", 4000),
+    ("json", '{"a": "{} b"}', "{", 20_000),
+    ("json", '{"a": "{} b"}', "%", 20_000),
+    ("html", "<p>{} b", "{n, plural, =1 {<b>", 20_000),
 )
 """Documents that took quadratic time or more, with a size that shows it."""
 

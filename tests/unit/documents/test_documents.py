@@ -16,7 +16,7 @@ import pytest
 from lxml import etree
 
 from pellucid.documents.formats import FORMATS, format_of
-from pellucid.documents.placeholders import find_placeholders
+from pellucid.documents.markup.placeholder_shapes import find_placeholders
 from pellucid.documents.segment_writing import write_segment
 from pellucid.documents.units import How, Unit
 from pellucid.errors import DataError
@@ -103,7 +103,7 @@ def answered(document: str, answers: Sequence[str], name: str = "json") -> tuple
     ],
 )
 def test_placeholders_are_found_as_the_table_says(text: str, copies: list[str]) -> None:
-    assert [one[0] for one, token in find_placeholders(text) if token is None] == copies
+    assert [one.text for one in find_placeholders(text) if one.token is None] == copies
 
 
 def test_placeholders_choose_the_first_hypothesis_that_keeps_them() -> None:

@@ -15,7 +15,11 @@ from pellucid.cli.lines.streams import ParallelReader, check_target, is_special,
 from pellucid.cli.lines.translation_memory import Memory
 from pellucid.documents.formats import FORMATS, Format
 from pellucid.documents.markup.segments import Segment
-from pellucid.documents.segment_writing import needs_links, write_segment
+from pellucid.documents.segment_writing import (
+    FEWEST_FOR_PLACEHOLDERS,
+    needs_links,
+    write_segment,
+)
 from pellucid.documents.units import How, Unit
 from pellucid.errors import DataError, InputError
 from pellucid.files import reading, write_text, writing
@@ -54,10 +58,6 @@ class UnitRow:
 
     def __len__(self) -> int:
         return sum(len(one.text) for one in self.unit.segments) if self.unit else 0
-
-
-# Hypotheses among which one with all placeholders is sought.
-_FEWEST = 4
 
 
 class DocumentReader(ParallelReader):
@@ -253,10 +253,11 @@ def _translate(
 
     Words that the model does not know stay the source's.
     """
+    from pellucid.translate.links.covered_choice import choose_covered
     from pellucid.translate.masking import hide_copies
 
     decoding = job.decoding
-    most = max(decoding.beam, _FEWEST)
+    most = max(decoding.beam, FEWEST_FOR_PLACEHOLDERS)
     choices = {} if decoding.sample else {"beam": most, "n_best": most}
     found: dict[tuple[object, bool], Translation] = {}
 
@@ -266,7 +267,7 @@ def _translate(
         given |= {"unknown": "source-word"}
         columns = {INPUT: [*hidden.texts]}
         translations = job.translate(columns, align=is_linked, **given) if own else []
-        shown = hidden.show([*translations], [one.text.strip() for one in own])
+        shown = choose_covered(job.translator, own, hidden, translations)
         for segment, one in zip(own, shown, strict=True):
             found[segment.key, segment.has_tags] = _without_copies(one, segment)
 

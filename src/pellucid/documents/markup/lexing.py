@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-TokenKind = Literal["text", "start", "end", "void", "other"]
+TokenKind = Literal["text", "start", "end", "void", "other", "copy"]
 
 _TAG = re.compile(
     r"""<(?P<end>/?)(?P<name>[a-zA-Z][^\s/>]*+)"""
@@ -42,7 +42,8 @@ class Token:
     """A part of a document.
 
     Attributes:
-        kind: ``other`` is a comment, a declaration, the content of a script, or a tag that is cut.
+        kind: ``other`` is a comment, a declaration, the content of a script, or a tag that is cut;
+            ``copy`` is a message with tags in it.
         raw: as it is written.
         name: of a tag, in lower case.
     """

@@ -10,6 +10,8 @@ from typing import Literal
 
 from pellucid.documents.markup.lexing import RAISED, Token, cut_html, match_tags, unescape
 from pellucid.documents.markup.segments import QUOTED, Maker, Piece, Segment
+from pellucid.documents.markup.split_messages import find_split_messages
+from pellucid.documents.placeholders import add_html_text
 from pellucid.languages.codes import are_same_language, read_tag
 from pellucid.languages.letters import is_unspaced
 
@@ -62,7 +64,20 @@ def read_segments(document: str, languages: tuple[str, str] = ("", "")) -> list[
         document: a fragment or a whole document.
         languages: codes of the source and the target, for ``lang`` of what is translated.
     """
-    return _Reader(list(cut_html(document)), languages).read()
+    return _Reader(_join_messages(list(cut_html(document))), languages).read()
+
+
+def _join_messages(tokens: list[Token]) -> list[Token]:
+    """Make one token of each message of ICU that tags cut."""
+    texts = [one.raw if one.kind == "text" else None for one in tokens]
+    # From the last one on, so that the numbers of the others stay.
+    for first, start, last, end in reversed(find_split_messages(texts)):
+        before, after = (tokens[number].raw for number in (first, last))
+        inner = "".join(one.raw for one in tokens[first + 1 : last])
+        raw = f"{before[start:]}{inner}{after[:end]}"
+        parts = (("text", before[:start]), ("copy", raw), ("text", after[end:]))
+        tokens[first : last + 1] = [Token(kind, raw) for kind, raw in parts if raw]
+    return tokens
 
 
 def visible_text(document: str) -> str:
@@ -125,7 +140,7 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
                 place = end
         elif name in shown and raw:
             maker = Maker(QUOTED[quote or "="])
-            maker.write(token.raw[start:end])
+            add_html_text(maker, token.raw[start:end])
             pieces += [token.raw[place:start], maker.take()]
             place = end
     return [*pieces, token.raw[place:]]
@@ -194,7 +209,7 @@ class _Frame:
         if raw:
             # No named reference is longer than 40 characters, and only the first one counts.
             self.add_tags(unescape(raw[:40])[:1])
-            self.maker.write(raw)
+            add_html_text(self.maker, raw)
 
     def end(self, pieces: Sequence[Piece] = ()) -> None:
         """End the segment, and add what follows it."""
@@ -255,6 +270,10 @@ class _Reader:
                 if number:
                     frame.end(["\n"])
                 frame.add_text(line)
+            return
+        if token.kind == "copy":
+            frame.add_tags()
+            frame.maker.add_copy([token.raw], _text_of([*cut_html(token.raw)]), "")
             return
         stop = self._stop(frame, place)
         role = None if stop is None else self._role(frame, place, stop)

@@ -29,7 +29,7 @@ class Syntax:
         escapes: the forms of characters that are not written as they are.
         outside_ascii: writes a character outside ASCII; None writes it as it is.
         all_signs: the forms of signs that may become markup, for a second try.
-        has_placeholders: True if placeholders are copies, and too many of them are left out.
+        has_markup: True if tags and references within its texts are codes. HTML has read its own.
         reopens: True if an element may be closed and opened again.
         finish: changes a segment that was written.
         read: reads a written segment again; None trusts what is written.
@@ -38,7 +38,7 @@ class Syntax:
     escapes: Mapping[str, str]
     outside_ascii: Callable[[str], str] | None = None
     all_signs: Mapping[str, str] = field(default_factory=dict)
-    has_placeholders: bool = True
+    has_markup: bool = True
     reopens: bool = True
     finish: Callable[[Segment, str], str] | None = None
     read: Callable[[str], Segment | None] | None = None
@@ -61,7 +61,7 @@ def _quote(_: Segment, written: str) -> str:
     return written if _BARE.fullmatch(written) else f'"{written}"'
 
 
-HTML = Syntax(MARKUP, has_placeholders=False)
+HTML = Syntax(MARKUP, has_markup=False)
 QUOTED: Mapping[str, Syntax] = {
     "'": replace(HTML, escapes=MARKUP | {"'": "&#39;"}),
     '"': replace(HTML, escapes=MARKUP | {'"': "&quot;"}),

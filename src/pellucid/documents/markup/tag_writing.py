@@ -177,7 +177,7 @@ class TagWriter:
             start = point.start
             is_apart = (
                 not (point.is_half or point.name == ACCELERATOR or raw.isspace())
-                and self._syntax.has_placeholders
+                and self._syntax.has_markup
                 and self._segment.text[start - 1 : start] == " "
                 and self._translation[target : target + 1] in ("", *_CLOSING)
             )

@@ -92,10 +92,13 @@ def _do(
     for unit in units:
         unit.is_marked = True
         for one in unit.segments:
-            source_words, text, words, links = found[(one.needs_links, *one.key)]
-            alignment = None if links is None else [(i, j) for i, j in links]
-            write_segment(one, [GivenTranslation(text, words, alignment)], source_words)
+            source_words, answers = found[(one.needs_links, *one.key)]
+            write_segment(one, [_given(*answer) for answer in answers], source_words)
     return "".join(map(str, parts))
+
+
+def _given(text: str, words: Sequence[str], links: list[list[int]] | None) -> GivenTranslation:
+    return GivenTranslation(text, words, None if links is None else [(i, j) for i, j in links])
 
 
 def _describe(segment: Segment) -> tuple[str, bool, list[tuple[int, int]]]:

@@ -1,0 +1,131 @@
+"""Placeholders in documents: kept in every format, over inline codes, and compared at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from growing import MOST, exponent
+
+from pellucid.documents.formats import FORMATS
+from pellucid.documents.markup.segments import Segment
+from pellucid.documents.markup.split_messages import find_split_messages
+from pellucid.documents.segment_writing import DIFFERS, EMPTIED, write_segment
+from pellucid.documents.units import How, Unit
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+
+from documents import Answer
+
+XLIFF = (
+    '<xliff version="1.2"><file source-language="en" target-language="fr"><body>'
+    '<trans-unit id="a"><source>{}</source></trans-unit></body></file></xliff>'
+)
+SPLIT = "{VAR_PLURAL, plural, =1 {the dog <x/> eats} other {the dogs eat}}"
+
+
+def parts_of(name: str, document: str) -> list[str | Unit]:
+    return list(FORMATS[name].read(document, How(languages=("en", "fr"))))
+
+
+def segments_of(parts: Sequence[str | Unit]) -> list[Segment]:
+    return [one for unit in parts if isinstance(unit, Unit) for one in unit.segments]
+
+
+def translated(name: str, document: str, answer: str, links: object = None) -> tuple[str, str]:
+    """Write the only text of a document; return the document, and why to look at it."""
+    parts = parts_of(name, document)
+    (segment,) = segments_of(parts)
+    words = segment.text.split()
+    write_segment(segment, [Answer(answer, answer.split(), links)], words)  # type: ignore[arg-type]
+    return "".join(map(str, parts)), segment.reason
+
+
+@pytest.mark.parametrize(
+    ("document", "answer", "written"),
+    [
+        (
+            "<p>Hello {{ name }}, good day.</p>",
+            "Bonjour {{ name }}, bonne journée.",
+            "<p>Bonjour {{ name }}, bonne journée.</p>",
+        ),
+        (
+            "<p>{% if user %}The dog{% endif %}</p>",
+            "Le chien",
+            "<p>{% if user %}Le chien{% endif %}</p>",
+        ),
+        ("<p>Hello <%= x %>!</p>", "Bonjour <%= x %> !", "<p>Bonjour <%= x %> !</p>"),
+        ('<p title="Hello %name%"></p>', "Bonjour %name%", '<p title="Bonjour %name%"></p>'),
+        ("<p>{{ a|default:&quot;b&quot; }} dogs</p>", '{{ a|default:"b" }} chiens', None),
+    ],
+)
+def test_placeholders_of_html_are_kept(document: str, answer: str, written: str | None) -> None:
+    found, reason = translated("html", document, answer)
+    assert found == (written or document.replace("dogs", "chiens"))
+    assert reason == ""
+
+
+def test_placeholder_that_html_loses_comes_back_and_is_reported() -> None:
+    links = [(0, 0), (2, 1)]
+    found, reason = translated("html", "<p>Hello {{name}}, dear.</p>", "Bonjour, cher.", links)
+    assert found.count("{{name}}") == 1
+    assert "placeholders were lost" in reason
+
+
+@pytest.mark.parametrize(
+    ("name", "frame", "message"),
+    [
+        ("xliff", XLIFF, SPLIT),
+        ("html", "<p>{}</p>", "{n, plural, =1 {<b>one</b> dog} other {<i>dogs</i>}}"),
+    ],
+)
+def test_message_that_codes_cut_is_one_placeholder(name: str, frame: str, message: str) -> None:
+    assert not segments_of(parts_of(name, frame.replace("{}", message)))
+    document = frame.replace("{}", f"There are {message} here, and a {{dog}}")
+    found = parts_of(name, document)
+    (segment,) = segments_of(found)
+    assert len(segment.copies) == 2
+    assert message in translated(name, document, segment.text.upper())[0].replace("  ", " ")
+
+
+@pytest.mark.parametrize(
+    ("texts", "messages"),
+    [
+        (["a {n, plural, other {", None, "}} b"], [(0, 2, 2, 2)]),
+        (["{n, plural, other {", None, "{m, select, x {", None, "}}}} b"], [(0, 0, 4, 4)]),
+        (["{n, plural, other {", None, "} b"], []),
+        (["{see ", None, "below}"], []),
+        (["{n, plural, other {x}}", None, "a"], []),
+    ],
+)
+def test_split_messages_are_the_outermost_that_end_in_another_text(
+    texts: list[str | None], messages: list[tuple[int, int, int, int]]
+) -> None:
+    assert find_split_messages(texts) == messages
+
+
+def test_many_split_messages_take_linear_time() -> None:
+    def find(text: str) -> None:
+        find_split_messages([one or None for one in text.split("|")])
+
+    assert exponent(find, "{}", "{n, plural, other {||", 8000) < MOST
+    assert exponent(find, "{}", "{n, plural, other {||}}", 8000) < MOST
+
+
+def test_braces_that_a_translation_loses_are_reported() -> None:
+    _, reason = translated("json", '{"a": "The dog {see below}"}', "Le chien (voir plus bas)")
+    assert reason == f"{DIFFERS}: {{ }}"
+    _, reason = translated("json", '{"a": "The dog {see below}"}', "Le chien {voir plus bas}")
+    assert reason == ""
+
+
+def test_element_that_held_words_and_holds_none_is_reported() -> None:
+    document = '{"a": "Why not <a href=\\"%(url)s\\">add one</a>?"}'
+    found, reason = translated("json", document, "Pourquoi des documents ?", [(0, 0), (1, 1)])
+    assert "></a>" in found
+    assert reason == f'{EMPTIED}: <a href=\\"%(url)s\\">'
+    found, reason = translated("json", document, "Pourquoi pas en ajouter ?", [(2, 2), (3, 3)])
+    assert found == '{"a": "Pourquoi pas <a href=\\"%(url)s\\">en ajouter</a> ?"}'
+    assert reason == ""
