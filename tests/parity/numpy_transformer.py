@@ -37,6 +37,7 @@ COMPUTES: dict[str, tuple[object, ...]] = {
     ),
     "norm_kind": ("layer", "rms"),
     "stack_norm": (False, True),
+    "input_norm": (False, True),
     "gated_feed_forward": (False, True),
     "embedding_scale": ("sqrt", "none"),
     "projection_bias": (False, True),
@@ -108,6 +109,8 @@ class NumpyTransformer:
         x = self.keep(f"{part}.embedding", embedding)
         if self.config["positions"] in ("sinusoidal", "sinusoidal_halves", "learned"):
             x = x + self.keep(f"{part}.positions", self.positions(part, len(ids)))
+        if self.config.get("input_norm"):
+            x = self.layer_norm(x, f"{part}.input_norm")
         x = self.keep(f"{part}.input", x)
         for layer in range(self.config[f"num_{part}_layers"]):
             x = self.layer(part, layer, x, memory)

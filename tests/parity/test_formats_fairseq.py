@@ -1,4 +1,4 @@
-"""M2M100, NLLB-200 and SMaLL-100 of Hugging Face's: the same ids, probabilities, translations."""
+"""Models of fairseq's families in Hugging Face's form: the same ids, scores and translations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ LANGUAGES = {
     "m2m": ("en", "fr", "__en__", "__fr__"),
     "nllb": ("eng_Latn", "fra_Latn", "eng_Latn", "fra_Latn"),
     "small": ("en", "fr", "__fr__", None),
+    "mbart": ("en_XX", "fr_XX", "en_XX", "fr_XX"),
+    "bart": ("", "", None, "<s>"),
 }
+
+
+def named(family: str, source: str, target: str) -> dict[str, Any]:
+    """The languages of a text, for a model that has some."""
+    return {"source_language": source, "to": target} if LANGUAGES[family][0] else {}
 
 
 def converted(tmp_path: Path, family: str, **how: Any) -> tuple[Translator, Any, Any]:
@@ -38,7 +45,7 @@ def their_target(tokenizer: Any, family: str, text: str) -> list[int]:
     return ids[1:] if family == "small" else ids
 
 
-@pytest.mark.parametrize("family", ["m2m", "nllb", "small"])
+@pytest.mark.parametrize("family", LANGUAGES)
 @pytest.mark.parametrize(
     ("shape", "dtype"), [("deep", "float32"), ("narrow", "bfloat16"), ("wide", "float32")]
 )
@@ -46,7 +53,7 @@ def test_log_probabilities_are_theirs(family: str, shape: str, dtype: str, tmp_p
     ours, theirs, tokenizer = converted(tmp_path, family, shape=shape, dtype=dtype)
     sources = random_sentences(50)
     targets = sources[::-1]
-    found = ours.score(sources, targets, source_language="en", to="fr")
+    found = ours.score(sources, targets, **named(family, "en", "fr"))
     for source, target, one in zip(sources, targets, found, strict=True):
         assert one.error is None
         source_ids = their_source(tokenizer, family, source)
@@ -59,28 +66,27 @@ def test_log_probabilities_are_theirs(family: str, shape: str, dtype: str, tmp_p
             ).logits[0]
         logs = logits.log_softmax(-1)[range(len(target_ids)), target_ids]
         given = int(family != "small")
-        # The language is given: no part of the probability.
+        # The first token is given: no part of the probability.
         assert one.token_log_probabilities[:given] == (0.0,) * given
         difference = torch.tensor(one.token_log_probabilities[given:]) - logs[given:]
         assert float(difference.abs().max()) <= 1e-4
 
 
-@pytest.mark.parametrize("family", ["m2m", "nllb", "small"])
+@pytest.mark.parametrize("family", LANGUAGES)
 @pytest.mark.parametrize("beam", [1, 4])
 def test_translations_are_theirs(family: str, beam: int, tmp_path: Path) -> None:
     ours, theirs, tokenizer = converted(tmp_path, family)
     sources = random_sentences(8)
     found = ours.translate(
         sources,
-        source_language="English",
-        to="fra",
+        **named(family, "English", "fra"),
         beam=beam,
         max_length=20,
         length_penalty="average" if beam > 1 else "none",
         alpha=1.0,
     )
     exact = ours.translate(
-        sources, source_language="en", to="fr", strict=True, beam=beam, max_length=20
+        sources, **named(family, "en", "fr"), strict=True, beam=beam, max_length=20
     )
     first = LANGUAGES[family][3]
     forced = None if first is None else tokenizer.convert_tokens_to_ids(first)
@@ -91,7 +97,7 @@ def test_translations_are_theirs(family: str, beam: int, tmp_path: Path) -> None
             max_new_tokens=20,
             max_length=None,
             forced_bos_token_id=forced,
-            suppress_tokens=[0, 1],
+            bad_words_ids=[[0], [1]],
             early_stopping="never",
             length_penalty=1.0,
         )[0, 1:].tolist()
@@ -100,3 +106,4 @@ def test_translations_are_theirs(family: str, beam: int, tmp_path: Path) -> None
         assert other.ids[:1] == one.ids[:1]
         assert "fra_Latn" not in one.text
         assert "__" not in one.text
+        assert "_XX" not in one.text

@@ -92,6 +92,12 @@ CASES: dict[str, dict[str, Any]] = {
         "layer_norm_epsilon": 0.3,
     },
     "a norm after the last layer": {"stack_norm": True},
+    "a norm of the input": {"input_norm": True, "activation": "gelu"},
+    "a norm of the input, learned positions": {
+        "input_norm": True,
+        "norm": "pre",
+        "positions": "learned",
+    },
     "gated": {"gated_feed_forward": True},
     "gated, swish": {"gated_feed_forward": True, "activation": "swish"},
     "grouped": {"num_heads": 6, "num_key_value_heads": 2},

@@ -47,9 +47,34 @@ def pieces(kind: str) -> list[str]:
     return [processor.id_to_piece(id_) for id_ in range(len(processor))]
 
 
+@cache
+def byte_pairs() -> str:
+    """A tokenizer.json of pairs of bytes, learned from both languages."""
+    learner = pytest.importorskip("tokenizers").ByteLevelBPETokenizer()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    learner.train_from_iterator(
+        [*sentences(ENGLISH), *sentences(FRENCH)], vocab_size=330, special_tokens=special
+    )
+    made: str = learner.to_str()
+    return made
+
+
+def write_byte_pairs(folder: Path) -> tuple[Any, int]:
+    """Write the files of a BART's tokenizer, old and new; return it and the number of its ids."""
+    model = json.loads(byte_pairs())["model"]
+    (folder / "vocab.json").write_text(json.dumps(model["vocab"]))
+    merges = "".join(f"{' '.join(one)}\n" for one in model["merges"])
+    (folder / "merges.txt").write_text(f"#version: 0.2\n{merges}")
+    made = transformers.BartTokenizer.from_pretrained(folder)
+    made.save_pretrained(folder)
+    return made, len(made) + 2
+
+
 def write_tokenizer(folder: Path, family: str) -> tuple[Any, int]:
     """Write a tokenizer of a family; return it and the number of its ids."""
     folder.mkdir(parents=True)
+    if family == "bart":
+        return write_byte_pairs(folder)
     kind = "unigram" if family == "mbart" else "bpe"
     (folder / "sentencepiece.bpe.model").write_bytes(cutter(kind))
     if family in ("m2m", "small"):
@@ -95,6 +120,8 @@ def write_model(
         model = transformers.MBartForConditionalGeneration(
             transformers.MBartConfig(scale_embedding=True, **common)
         )
+    elif family == "bart":
+        model = transformers.BartForConditionalGeneration(transformers.BartConfig(**common))
     else:
         model = transformers.M2M100ForConditionalGeneration(transformers.M2M100Config(**common))
     numbers = torch.Generator().manual_seed(43)

@@ -23,7 +23,7 @@ SPECIAL = SpecialIds(START, END, (0, START))
 
 SWITCHES: list[dict[str, Any]] = [
     {},
-    {"norm": "pre", "activation": "gelu", "positions": "learned"},
+    {"norm": "pre", "activation": "gelu", "positions": "learned", "input_norm": True},
     {"norm": "none", "embedding_scale": "none", "positions": "none"},
     {"activation": "swish", "positions": "sinusoidal_halves", "projection_bias": True},
     {"tied_embeddings": "none", "scale_scores": False, "target_vocabulary_size": 47},
@@ -34,6 +34,7 @@ SWITCHES: list[dict[str, Any]] = [
     {"target_vocabulary_size": 1031, "tied_embeddings": "none"},  # several blocks of logits
     {"decoder": "ssru", "d_model": 34, "norm": "pre"},
     {"decoder": "ssru", "projections": "none", "d_key": 7, "d_value": 7},
+    {"input_norm": True, "activation": "gelu", "positions": "learned", "projection_bias": True},
 ]
 
 DIFFERENT = tuple(SWITCHES[place] for place in (1, 5, 7, 8, 9, 10))

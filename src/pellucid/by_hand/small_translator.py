@@ -38,6 +38,7 @@ COMPUTES: Mapping[str, Collection[object]] = {
     "projections": ("qkv",),
     "norm_kind": ("layer",),
     "stack_norm": (False,),
+    "input_norm": (False,),
     "gated_feed_forward": (False,),
     "num_key_value_heads": (0,),
     "decoder": ("attention",),

@@ -33,7 +33,7 @@ _OF_TRANSFORMER = (
     *("norm", "layer_norm_epsilon", "activation", "positions", "projection_bias"),
     *("residual", "scale_scores", "look_ahead_mask", "projections"),
     *("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance"),
-    *("stack_norm", "decoder"),
+    *("stack_norm", "input_norm", "decoder"),
 )
 _OF_RECURRENT = ("recurrent_attention",)
 
@@ -69,6 +69,7 @@ AS_FIRST_BUILT: Mapping[str, Collection[object]] = {
     "projections": ("qkv", "qk", "none"),
     "norm_kind": ("layer",),
     "stack_norm": (False,),
+    "input_norm": (False,),
     "gated_feed_forward": (False,),
     "num_key_value_heads": (0,),
     "decoder": ("attention",),
@@ -81,7 +82,7 @@ others then refuse it. A new option is added with the value under which it chang
 
 _LATER = (
     *("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance"),
-    *("stack_norm", "decoder"),
+    *("stack_norm", "input_norm", "decoder"),
 )
 """Options that files name only if they differ from their defaults, so that the files of models that
 do not use them stay as they were."""
@@ -126,6 +127,9 @@ class ModelConfig(Strict):
     stack_norm: bool = False
     """One more norm after the last layer of encoder and decoder, as in PyTorch's
     ``nn.Transformer``. Only for ``norm = "post"``: with ``"pre"`` it is always there."""
+    input_norm: bool = False
+    """One more norm before the first layer of encoder and decoder: of the sum of embedding and
+    position, as in BART and mBART."""
     layer_norm_epsilon: PositiveFloat = 1e-5
     """Number added to the variance, so that it is never 0."""
     activation: Literal["relu", "gelu", "swish"] = "relu"
@@ -310,6 +314,10 @@ class ModelConfig(Strict):
                 self.norm_kind != "layer" and self.norm == "none",
                 "norm_kind must be left out (it has no effect) when norm is 'none', but is "
                 f"{self.norm_kind!r}",
+            ),
+            (
+                self.input_norm and self.norm == "none",
+                "input_norm must be left out when norm is 'none', but is True",
             ),
             (
                 self.stack_norm and self.norm != "post",

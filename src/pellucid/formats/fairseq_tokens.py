@@ -16,6 +16,7 @@ import sentencepiece
 from pellucid.bundle import read_json_object
 from pellucid.errors import BundleError
 from pellucid.formats.safe_reading import list_tokens, read_sentencepiece
+from pellucid.text.tokenizers.headed import MODEL
 from pellucid.text.tokenizers.new_pieces import write_field
 
 PIECES = "sentencepiece.bpe.model"
@@ -25,7 +26,7 @@ _MORE = ("special_tokens_map.json", "added_tokens.json")
 
 _LANGUAGE = re.compile(r"__[a-z]{2,3}(?:_[A-Za-z]+)?__|[a-z]{2,3}_[A-Z][A-Za-z]{1,3}")
 
-_OF_FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
+OF_FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 _OF_SENTENCEPIECE = ("<unk>", "<s>", "</s>")
 
 _M2M100 = (
@@ -35,8 +36,18 @@ _M2M100 = (
     "tr uk ur uz vi wo xh yi yo zh zu"
 )
 _WMT21 = "en ha is ja cs ru zh de"
-_BY_CODES = {"m2m100": _M2M100.split(" "), "wmt21": _WMT21.split(" ")}
-"""The languages of M2M100 in the order of their ids, which newer folders do not list."""
+_MBART50 = (
+    "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT "
+    "lv_LV my_MM ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL "
+    "hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN "
+    "th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI"
+)
+_BY_CODES = {
+    "m2m100": [f"__{code}__" for code in _M2M100.split(" ")],
+    "wmt21": [f"__{code}__" for code in _WMT21.split(" ")],
+    "mbart50": _MBART50.split(" "),
+}
+"""The tokens of languages in the order of their ids, for folders that do not list them."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +56,12 @@ class FairseqVocabulary:
 
     Attributes:
         tokens: in the order of the model's ids.
-        model: the SentencePiece model that cuts words.
+        model: the file that cuts words.
         languages: the tokens that name languages, in the order of their ids.
         first_token: how they are used; see ``TokenizerConfig``.
         files: what was read.
+        name: the bundle's name of ``model``, which says its kind.
+        dropped: what a bundle has no form for.
     """
 
     tokens: list[str]
@@ -56,6 +69,8 @@ class FairseqVocabulary:
     languages: list[str]
     first_token: str
     files: tuple[Path, ...]
+    name: str = MODEL
+    dropped: tuple[str, ...] = ()
 
 
 def read_vocabulary(folder: Path, config: Mapping[str, Any], size: int) -> FairseqVocabulary:
@@ -76,6 +91,12 @@ def read_vocabulary(folder: Path, config: Mapping[str, Any], size: int) -> Fairs
             f"legacy_behaviour must be false, so that the language comes first, but is true "
             f"({folder / SETTINGS}). Models that were trained the other way cannot be converted."
         )
+    if config.get("model_type") == "mbart" and not kind.startswith("MBart50"):
+        raise BundleError(
+            "tokenizer_class must be MBart50Tokenizer for a model of mBART, but is "
+            f"{kind or 'not named'!r} ({folder / SETTINGS}). mBART-25 writes the language behind "
+            "the text, and cannot be converted: take an mBART-50."
+        )
     if (folder / "vocab.json").is_file():
         ids = read_json_object(folder / "vocab.json")
         ids |= _languages_after(folder, settings, len(ids))
@@ -91,12 +112,12 @@ def read_vocabulary(folder: Path, config: Mapping[str, Any], size: int) -> Fairs
                 f"{' '.join(pieces[:3])} ({folder}). It belongs to another kind of model."
             )
         # fairseq has a padding where SentencePiece has none, so its ids are one higher.
-        ids = {token: id_ for id_, token in enumerate([*_OF_FAIRSEQ, *pieces[3:]])}
+        ids = {token: id_ for id_, token in enumerate([*OF_FAIRSEQ, *pieces[3:]])}
         ids |= _languages_after(folder, settings, len(ids))
         used = []
     where = str((used or [folder / PIECES])[0])
     tokens = list_tokens(ids, size, where)
-    if missing := [token for token in _OF_FAIRSEQ if token not in ids]:
+    if missing := [token for token in OF_FAIRSEQ if token not in ids]:
         raise BundleError(
             f"The vocabulary must have {missing[0]}, but does not ({where}). Take the files from "
             "where the model comes from."
@@ -149,7 +170,7 @@ def _languages_after(folder: Path, settings: Mapping[str, Any], first: int) -> d
         if names:
             return {name: first + place for place, name in enumerate(names)}
     codes = _BY_CODES.get(str(settings.get("language_codes")), ())
-    return {f"__{code}__": first + place for place, code in enumerate(codes)}
+    return {token: first + place for place, token in enumerate(codes)}
 
 
 def _text_of(token: Any) -> str:
@@ -206,7 +227,7 @@ def _pieces_of_whole(values: Mapping[str, Any], where: str) -> bytes:
         scored = [
             (_first(one), float(one[1])) for one in vocab if isinstance(one, list) and one[1:]
         ]
-    special = {*_OF_FAIRSEQ, "<mask>"}
+    special = {*OF_FAIRSEQ, "<mask>"}
     plain = [
         (token, score)
         for token, score in scored

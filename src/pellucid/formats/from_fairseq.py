@@ -1,9 +1,9 @@
-"""Import of models that fairseq trained, in Hugging Face's form: M2M100, NLLB-200, SMaLL-100."""
+"""Import of models that fairseq trained, in Hugging Face's form: M2M100, NLLB, mBART-50, BART."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from torch import Tensor
 from pellucid.bundle import read_json_object
 from pellucid.config import LanguagesConfig, ModelConfig, TokenizerConfig, validate
 from pellucid.errors import BundleError
+from pellucid.formats.byte_pair_files import read_byte_pairs
 from pellucid.formats.fairseq_tokens import FairseqVocabulary, read_vocabulary
 from pellucid.formats.from_hugging_face import (
     BIAS,
@@ -31,11 +32,11 @@ from pellucid.formats.from_hugging_face import (
 from pellucid.formats.generation import read_generation
 from pellucid.formats.imported import ImportedModel, collect_weights
 from pellucid.formats.tensor_names import hugging_face_name
-from pellucid.text.tokenizers.headed import MODEL, VOCABULARY, HeadedTokenizer
+from pellucid.text.tokenizers.headed import VOCABULARY, HeadedTokenizer
 from pellucid.text.tokenizers.tokenizer import write_vocabulary
 
 LONGEST = 65_536
-"""The most positions of a table; a stranger's config.json may name any number."""
+"""The most positions of a table that is made; a stranger's config.json may name any number."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,14 @@ class Family:
         name: for the manifest.
         defaults: the values that a config.json may leave out (those of Transformers).
         model: fields of our configuration.
+        has_table: True if the checkpoint holds the positions, which were learned; else they are
+            sines and cosines.
     """
 
     name: str
     defaults: Mapping[str, Any]
     model: Mapping[str, Any]
+    has_table: bool = False
 
 
 _COMMON = {
@@ -66,6 +70,18 @@ FAMILIES = {
         "m2m_100",
         {**_COMMON, "activation_function": "relu", "scale_embedding": True},
         {"norm": "pre", "positions": "learned"},
+    ),
+    "mbart": Family(
+        "mbart",
+        {**_COMMON, "activation_function": "gelu", "scale_embedding": False},
+        {"norm": "pre", "positions": "learned", "input_norm": True},
+        has_table=True,
+    ),
+    "bart": Family(
+        "bart",
+        {**_COMMON, "activation_function": "gelu", "scale_embedding": False},
+        {"norm": "post", "positions": "learned", "input_norm": True},
+        has_table=True,
     ),
 }
 _POSITIONS = (*POSITIONS, *(f"{name}s" for name in POSITIONS))
@@ -85,13 +101,14 @@ def is_of_fairseq(folder: Path) -> bool:
 def import_fairseq(folder: Path) -> ImportedModel:
     """Read a model with its tokenizer.
 
-    Positions are fairseq's: the first one has the number after that of the padding, and sines and
-    cosines are spaced as in Tensor2Tensor. Their table is kept in the place of learned positions.
+    Positions are fairseq's: the first one has the number after that of the padding. They were
+    learned, or are sines and cosines spaced as in Tensor2Tensor, whose table is kept in the place
+    of learned positions.
 
     Args:
         folder: contains ``config.json``, ``model.safetensors`` or its parts and their index, and
             the tokenizer: ``sentencepiece.bpe.model``, ``vocab.json`` or ``tokenizer.json``, with
-            ``tokenizer_config.json``.
+            ``tokenizer_config.json``; BART's has ``merges.txt``.
 
     Raises:
         BundleError: the folder is damaged, incomplete, or of another architecture.
@@ -102,30 +119,43 @@ def import_fairseq(folder: Path) -> ImportedModel:
     family = FAMILIES[given["model_type"]]
     values = {**family.defaults, **given}
     size = read_number(values, "max_position_embeddings", str(path))
-    values["max_position_embeddings"] = min(size, LONGEST)
+    if not family.has_table:
+        values["max_position_embeddings"] = min(size, LONGEST)
     tensors, stored = read_checkpoint(folder)
     weights_path = str(folder / stored[0])
     tables = find_tables(values, tensors, weights_path)
     config = read_model(values, tables, tensors, str(path), **family.model)
-    vocabulary = read_vocabulary(folder, given, config.source_vocabulary_size)
+    size = config.source_vocabulary_size
+    if family.name == "bart":
+        vocabulary = read_byte_pairs(folder, size)
+    else:
+        vocabulary = read_vocabulary(folder, given, size)
     tokenizer = _make_tokenizer(vocabulary, values, str(path))
     generation = read_generation(folder, values, config, [])
     names = ("config.json", *stored, "generation_config.json")
     return ImportedModel(
         config,
-        _read_weights(config, tables, tensors, values, weights_path),
+        _read_weights(config, tables, tensors, values, weights_path, family),
         tokenizer,
         generation.decoding,
         LanguagesConfig(),
         (*(folder / name for name in names if (folder / name).is_file()), *vocabulary.files),
-        tuple(map(_with_advice, generation.dropped)),
+        (*_list_dropped(generation.dropped, vocabulary), *vocabulary.dropped),
         format=family.name,
     )
 
 
-def _with_advice(dropped: str) -> str:
-    is_bare = dropped.startswith("forced_bos_token_id ") and not dropped.endswith(")")
-    return f"{dropped} (give --to, the language to write)" if is_bare else dropped
+def _list_dropped(dropped: Sequence[str], vocabulary: FairseqVocabulary) -> Iterator[str]:
+    first = "forced_bos_token_id"
+    starts = [one for one in dropped if one.startswith(f"{first} ")]
+    yield from (one for one in dropped if one not in starts)
+    if vocabulary.languages:
+        yield from (f"{one} (give --to, the language to write)" for one in starts)
+        return
+    # Every translation begins with <s> here.
+    expected = f"{first} {vocabulary.tokens.index('<s>')}"
+    if starts != [expected]:
+        yield f"{starts[0] if starts else f'{first} null'} ({expected} holds here)"
 
 
 def _make_tokenizer(
@@ -148,7 +178,7 @@ def _make_tokenizer(
             f"({where}). Models of this kind cannot be converted."
         )
     settings: dict[str, Any] = {
-        "normalization": "none",  # the SentencePiece model brings its own
+        "normalization": "none",  # a SentencePiece model brings its own
         "pad_id": ids["pad"],
         "unk_id": tokens.index("<unk>"),
         "bos_id": tokens.index("<s>"),
@@ -157,7 +187,7 @@ def _make_tokenizer(
         "first_token": vocabulary.first_token,
         "languages": tuple(vocabulary.languages),
     }
-    files = {MODEL: vocabulary.model, VOCABULARY: write_vocabulary(tokens)}
+    files = {vocabulary.name: vocabulary.model, VOCABULARY: write_vocabulary(tokens)}
     return HeadedTokenizer.load(validate(TokenizerConfig, settings, where), files, where)
 
 
@@ -167,7 +197,15 @@ def _read_weights(
     tensors: Mapping[str, Tensor],
     values: Mapping[str, Any],
     where: str,
+    family: Family,
 ) -> dict[str, Tensor]:
+    if family.has_table:
+
+        def learned(name: str) -> Tensor | None:
+            # Theirs skips two rows, whatever the id of the padding is.
+            return tensors[name][2:] if name in tensors else None
+
+        return _collect(config, tables, tensors, learned, where)
     offset = read_number(values, "pad_token_id", where) + 1
     # Padding never takes up a position.
     table = sinusoids(offset + config.max_source_length, config.d_model)[offset:]
@@ -178,11 +216,22 @@ def _read_weights(
                 f"{name} must be sines and cosines, as in every model of this kind, but holds "
                 f"other numbers ({where}). It cannot be converted."
             )
+    return _collect(config, tables, tensors, lambda _: table, where)
+
+
+def _collect(
+    config: ModelConfig,
+    tables: Mapping[str, Tensor],
+    tensors: Mapping[str, Tensor],
+    positions: Callable[[str], Tensor | None],
+    where: str,
+) -> dict[str, Tensor]:
+    """Collect all weights; ``positions`` finds a table of positions by its name there."""
 
     def take(name: str) -> tuple[str, Tensor | None]:
         their_name = hugging_face_name(name)
         if name.endswith("positions.weight"):
-            return their_name, table
+            return their_name, positions(their_name)
         if name in SIDES:
             return their_name, tables[SIDES[name]]
         if name == "output.bias":

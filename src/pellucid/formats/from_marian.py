@@ -52,8 +52,9 @@ def import_marian(folder: Path) -> ImportedModel:
         return import_marian_archive(folder)
     what, advice = identify_foreign(folder)
     raise BundleError(
-        "FOLDER must hold config.json (a model of Hugging Face's MarianMT, M2M100 or NLLB), or "
-        f"decoder.yml or a .bin file (one of Marian itself), but {folder} is {what}. {advice}"
+        "FOLDER must hold config.json (a model of Hugging Face's MarianMT, M2M100, NLLB, mBART-50 "
+        "or BART), or decoder.yml or a .bin file (one of Marian itself), but "
+        f"{folder} is {what}. {advice}"
     )
 
 

@@ -19,7 +19,11 @@ _HUGGING_FACE_TABLES = {
     **{
         f"{part}.{ours}.{kind}": f"model.{part}.{theirs}.{kind}"
         for part in ("encoder", "decoder")
-        for ours, theirs in (("norm", "layer_norm"), ("positions", "embed_positions"))
+        for ours, theirs in (
+            ("norm", "layer_norm"),
+            ("input_norm", "layernorm_embedding"),
+            ("positions", "embed_positions"),
+        )
         for kind in ("weight", "bias")
     },
 }

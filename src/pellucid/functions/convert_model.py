@@ -60,8 +60,8 @@ def convert(
     """Import a model of another program into a bundle.
 
     Args:
-        folder: the model as distributed: Hugging Face's MarianMT, M2M100, NLLB or SMaLL-100
-            (``config.json``, ``model.safetensors``), an unpacked zip file of OPUS-MT
+        folder: the model as distributed: Hugging Face's MarianMT, M2M100, NLLB, SMaLL-100, mBART-50
+            or BART (``config.json``, ``model.safetensors``), an unpacked zip file of OPUS-MT
             (``decoder.yml``, an ``.npz``), or a model of Firefox Translations (a ``.bin`` and a
             vocabulary ``.spm``); or for ``nn-transformer`` the checkpoint of a model that is built
             on PyTorch's ``nn.Transformer``. No code in it is run.

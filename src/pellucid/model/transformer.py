@@ -40,6 +40,8 @@ class Stack(nn.Module):
         # The last sum of a pre-norm stack has had no norm yet; post-norm may end with a second one.
         known_option(config, "stack_norm", (False, True))
         self.norm = make_norm(config) if config.ends_in_norm else None
+        has_input_norm = known_option(config, "input_norm", (False, True))
+        self.input_norm = make_norm(config) if has_input_norm else None
         if config.positions == "learned":
             self.positions = make_embedding(self.max_length, config.d_model)
 
@@ -47,6 +49,8 @@ class Stack(nn.Module):
         self, ids_BL: Tensor, embedding: nn.Embedding, site: Site, *, offset: int = 0
     ) -> Tensor:
         """Turn token ids into the input of layer 0, embedding plus position: ``x_BLD``.
+
+        With ``input_norm`` the sum is normalized.
 
         The first column has the position ``offset``, which is not 0 in decoding with a cache.
 
@@ -59,6 +63,8 @@ class Stack(nn.Module):
         if positions_LD is not None:
             # Expanded, so that a probe can change the positions of one sentence.
             x_BLD = x_BLD + site.show("positions", positions_LD.expand_as(x_BLD), is_shared=True)
+        if self.input_norm is not None:
+            x_BLD = self.input_norm(x_BLD)
         # Dropout masks are drawn by the name of their place; this one is "encoder.input".
         return site.show("input", site.within("input").drop(x_BLD))
 

@@ -88,8 +88,10 @@ class Embedding(ctypes.Structure):
     _fields_ = fields(
         """
         pointer rows bytes scale positions
+        norm norm
         integer size num_positions
-        """
+        """,
+        norm=NormStruct,
     )
 
 

@@ -19,6 +19,7 @@ ACCEPTED = {
     "norm": tuple(NORM_PLACES),
     "activation": tuple(ACTIVATIONS),
     "stack_norm": (False, True),
+    "input_norm": (False, True),
     "decoder": ("attention", "ssru"),
 }
 """The values of a model's options that the engine computes."""
@@ -73,6 +74,9 @@ def _shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
         if config.ends_in_norm:
             yield f"{part}.norm.weight", (width,)
             yield f"{part}.norm.bias", (width,)
+        if config.input_norm:
+            yield f"{part}.input_norm.weight", (width,)
+            yield f"{part}.input_norm.bias", (width,)
         kinds = ["self_attention"]
         if part == "decoder":
             kinds = [reader_of(config), "cross_attention"]

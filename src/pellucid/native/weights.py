@@ -223,11 +223,12 @@ class Packed:
     def _embedding(self, side: str) -> Embedding:
         name = "embedding" if self.config.tied_embeddings == "all" else f"{side}_embedding"
         rows_VD = self._weights[f"{name}.weight"]
+        norm = self._norm("encoder.input_norm" if side == "source" else "decoder.input_norm")
         if rows_VD.dtype != np.int8:
-            return Embedding(rows=self._address(rows_VD), size=len(rows_VD))
+            return Embedding(rows=self._address(rows_VD), norm=norm, size=len(rows_VD))
         # Bytes stay bytes: a sentence needs few rows, which C turns into floats.
         scale_V = self._address(self._weights[f"{name}.weight{SCALE}"])
-        return Embedding(bytes=self._address(rows_VD), scale=scale_V, size=len(rows_VD))
+        return Embedding(bytes=self._address(rows_VD), scale=scale_V, norm=norm, size=len(rows_VD))
 
     def _norm(self, name: str) -> NormStruct:
         if f"{name}.weight" not in self._weights:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid.bundle import names_of_chain
 from pellucid.errors import InputError, suggestion
-from pellucid.languages.codes import are_same_language, direction
+from pellucid.languages.codes import are_same_language, direction, short_code
 from pellucid.serve.answers.responses import Problem, about
 from pellucid.text.language_tokens import near_names
 from pellucid.wording.value_rules import show_value
@@ -98,6 +98,16 @@ class ServedModel:
         asked = [one for one in (source, target) if one is not None]
         return all(len(near_names(self.targets, one)) == 1 for one in asked)
 
+    def reads(self, language: str) -> bool:
+        """Tell whether the model reads a language."""
+        if self.is_for_all:
+            return bool(near_names(self.targets, language))
+        return bool(self.source) and are_same_language(language, self.source)
+
+    def writes(self, language: str) -> bool:
+        """Tell whether the model writes a language."""
+        return any(are_same_language(code, language) for code in self.targets)
+
     def decide(self, given: Mapping[str, Any], *, is_plain: bool) -> Options:
         """Check decoding options, and ask for the same text in any batch unless they say otherwise.
 
@@ -176,20 +186,30 @@ class ServedChain(ServedModel):
 
     Args:
         models: two or more.
+        middles: the language between each model and the next.
     """
 
-    def __init__(self, models: Sequence[ServedModel]) -> None:
+    def __init__(self, models: Sequence[ServedModel], middles: Sequence[str]) -> None:
         from pellucid.translate.chain.chained import Chain
 
         names = [one.name for one in models]
-        super().__init__(",".join(names), Chain([one.translator for one in models], names))
+        joined = Chain([one.translator for one in models], names, middles)
+        super().__init__(",".join(names), joined)
         self.models = tuple(models)
+
+    def code_of(self, source: str | None, target: str | None) -> str | None:
+        """Return the languages of the whole way, which `Chain.legs` takes apart."""
+        return direction(source, target if self.is_for_several else None)
 
     def decide(self, given: Mapping[str, Any], *, is_plain: bool) -> Options:
         """Check decoding options for every model; each decides about batches when it computes."""
         for model in self.models:
             model.decide(given, is_plain=is_plain)
         return tuple(sorted(given.items()))
+
+
+Way = tuple[tuple[ServedModel, ...], tuple[str, ...]]
+"""Models that follow each other, and the languages between them."""
 
 
 class Models:
@@ -201,7 +221,8 @@ class Models:
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
         self._by_name: Mapping[str, ServedModel] = {model.name: model for model in models}
-        self._chains: dict[tuple[str, ...], ServedChain] = {}
+        self._chains: dict[tuple[tuple[str, ...], tuple[str, ...]], ServedChain] = {}
+        self._readers: dict[str, list[ServedModel]] = {}
 
     def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._by_name.values())
@@ -209,33 +230,39 @@ class Models:
     def find_chain(self, source: str, target: str) -> ServedChain | None:
         """Find the shortest way from one language to another through several models.
 
-        Of equally short ones that of the models that were named first. None if there is no way.
+        Of equally short ones that of the models that were named first, through English if several
+        languages are common to them. None if there is no way.
         """
-        ways: list[tuple[ServedModel, ...]]
-        ways = [(one,) for one in self if one.source and are_same_language(source, one.source)]
+        ways: list[Way] = [((one,), ()) for one in self._that_read(source)]
         met = {source}
         while ways:
-            longer: list[tuple[ServedModel, ...]] = []
-            for way in ways:
-                for code in way[-1].targets:
-                    if are_same_language(code, target):
-                        return self._chain(way) if len(way) > 1 else None
+            longer: list[Way] = []
+            for models, middles in ways:
+                if models[-1].writes(target):
+                    return self._chain(models, middles) if middles else None
+                for code in sorted(models[-1].targets, key=lambda one: short_code(one) != "en"):
                     # A longer way to a language that a shorter one reaches is never taken.
                     if code not in met:
                         met.add(code)
                         longer += [
-                            (*way, one)
-                            for one in self
-                            if one.source and are_same_language(code, one.source)
+                            ((*models, one), (*middles, code))
+                            for one in self._that_read(code)
+                            if one not in models
                         ]
             ways = longer
         return None
 
-    def _chain(self, way: tuple[ServedModel, ...]) -> ServedChain:
-        names = tuple(one.name for one in way)
-        if names not in self._chains:
-            self._chains[names] = ServedChain(way)
-        return self._chains[names]
+    def _that_read(self, language: str) -> list[ServedModel]:
+        """List the models that read a language; remembered, since a server may have 200."""
+        if language not in self._readers:
+            self._readers[language] = [one for one in self if one.reads(language)]
+        return self._readers[language]
+
+    def _chain(self, models: tuple[ServedModel, ...], middles: tuple[str, ...]) -> ServedChain:
+        key = (tuple(one.name for one in models), middles)
+        if key not in self._chains:
+            self._chains[key] = ServedChain(models, middles)
+        return self._chains[key]
 
     def choose(
         self,

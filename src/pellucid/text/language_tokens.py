@@ -145,6 +145,12 @@ def with_codes(tokenizer: Tokenizer, language: str | None, texts: Sequence[str])
     return [with_code(tokenizer, code, text) for text in texts]
 
 
+def backwards(language: str | None) -> str | None:
+    """Turn a direction such as ``en:fr`` round; None if it does not have both languages."""
+    source, _, target = (language or "").partition(":")
+    return f"{target}:{source}" if source and target else None
+
+
 def _line_with_code(tokenizer: Tokenizer, code: str, line: str) -> str:
     _, text = split_code(tokenizer, line)
     # White space at the edge is put around the translation, so the code comes after it.

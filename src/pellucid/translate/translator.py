@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from pellucid.arguments import check_count, check_kind, list_pairs, named, refuse
+from pellucid.arguments import check_count, check_kind, list_pairs, list_texts, named, refuse
 from pellucid.bundle import open_bundle, resolve_model
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import Constraints
@@ -60,6 +60,8 @@ class Translator(TextTranslator):
         words: UnitRule = "auto",
         reverse: Translator | None = None,
         symmetrize: Symmetrization = "grow-diag-final",
+        source_language: str | None = None,
+        to: str | None = None,
     ) -> PairLinks: ...
 
     @overload
@@ -72,6 +74,8 @@ class Translator(TextTranslator):
         words: UnitRule = "auto",
         reverse: Translator | None = None,
         symmetrize: Symmetrization = "grow-diag-final",
+        source_language: str | None = None,
+        to: str | None = None,
     ) -> list[PairLinks]: ...
 
     @named()
@@ -84,6 +88,8 @@ class Translator(TextTranslator):
         words: UnitRule = "auto",
         reverse: Translator | None = None,
         symmetrize: Symmetrization = "grow-diag-final",
+        source_language: str | None = None,
+        to: str | None = None,
     ) -> PairLinks | list[PairLinks]:
         """Link the words of given translations and their sources, by cross-attention.
 
@@ -100,6 +106,8 @@ class Translator(TextTranslator):
             reverse: a translator from the target into the source, whose links are joined with
                 these.
             symmetrize: how they are joined.
+            source_language: as for `translate`; ``reverse`` reads and writes them the other way.
+            to: as for `translate`.
 
         Raises:
             DataError: something is no text, or sources and targets differ in number.
@@ -114,7 +122,8 @@ class Translator(TextTranslator):
         if reverse is not None:
             check_kind("reverse", reverse, Translator, "a Translator")
             bundles.append(reverse.bundle)
-        found = align_texts(bundles, cross_head(head), given, each, words, symmetrize)
+        language = direction(source_language, to)
+        found = align_texts(bundles, cross_head(head), given, each, words, symmetrize, language)
         return found[0] if is_one else found
 
     @overload
@@ -236,6 +245,8 @@ class Translator(TextTranslator):
         how: Replaying | None = None,
         *,
         constraints: Constraints | Sequence[Constraints] = UNCONSTRAINED,
+        source_language: str | None = None,
+        to: str | None = None,
         **options: Any,
     ) -> Iterator[list[Trace]]:
         """Look inside every hypothesis of every line: a list of traces per line, the best first.
@@ -246,6 +257,8 @@ class Translator(TextTranslator):
             texts: the lines.
             how: arrays to keep, and where; all attention weights unless given.
             constraints: what the translations may and must contain.
+            source_language: as for `translate`.
+            to: as for `translate`.
             options: fields of `DecodingConfig`, on top of the model's defaults.
 
         Raises:
@@ -254,7 +267,10 @@ class Translator(TextTranslator):
         """
         from pellucid.translate.looking_inside import look_at_lines
 
-        yield from look_at_lines(self, texts, how, constraints=constraints, options=options)
+        coded = with_codes(
+            self.tokenizer, direction(source_language, to), list_texts("texts", texts)
+        )
+        yield from look_at_lines(self, coded, how, constraints=constraints, options=options)
 
     @named()
     def pair(

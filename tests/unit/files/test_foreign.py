@@ -69,6 +69,8 @@ FOLDERS: Mapping[str, tuple[Mapping[str, bytes], str, str]] = {
         {"config.json": config(model_type="t5"), "model.safetensors": WEIGHTS},
         "a Hugging Face model of kind t5", STUCK,
     ),
+    "mbart": ({"config.json": config(model_type="mbart")}, "of kind mBART", CONVERT),
+    "bart": ({"config.json": config(model_type="bart")}, "of kind BART", CONVERT),
     "m2m": ({"config.json": config(model_type="m2m_100")}, "of kind M2M100 or NLLB", CONVERT),
     "experts": ({"config.json": config(model_type="nllb-moe")}, "mixture of experts", "dense one"),
     "nested": (

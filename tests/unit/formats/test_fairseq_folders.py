@@ -1,4 +1,4 @@
-"""Folders of M2M100 and NLLB: commands, languages, and what bad input gets."""
+"""Folders of M2M100, NLLB, mBART-50 and BART: commands, languages, and what bad input gets."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from small_fairseq import change, random_sentences, write_model, write_tokenizer
 
 from pellucid import convert, load
 from pellucid.errors import InputError, speaking_to
+from pellucid.formats.byte_pair_files import read_byte_pairs
 from pellucid.formats.fairseq_tokens import read_vocabulary
 from pellucid.functions.convert_model import export
 from pellucid.inside.pair import make_pair
 from pellucid.serve.models import load_models
 from pellucid.text.language_tokens import near_names
+from pellucid.text.tokenizers.byte_pairs import BytePairs
 from pellucid.text.tokenizers.marian import PieceVocabulary
 
 LINES = random_sentences(6)
@@ -152,6 +154,138 @@ def test_such_a_model_in_int8_is_served_by_the_engine(ours: Path, tmp_path: Path
     assert all(one.best.tokens[0] == "fra_Latn" for one in found)
     with pytest.raises(InputError, match=r"first_token must be 'none' for CTranslate2"):
         export(ours, tmp_path / "ct2", format="ctranslate2")
+
+
+@pytest.fixture(scope="module")
+def barts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders of models that normalize their input: mbart and bart."""
+    folder = tmp_path_factory.mktemp("barts")
+    for family in ("mbart", "bart"):
+        write_model(folder / family, family, "narrow")
+    return folder
+
+
+@pytest.mark.parametrize("family", ["mbart", "bart"])
+def test_a_bart_is_looked_at_and_served_in_int8_like_any_model(
+    barts: Path, family: str, tmp_path: Path
+) -> None:
+    convert(barts / family, tmp_path / "ours")
+    export(tmp_path / "ours", tmp_path / "int8", format="pellucid", precision="int8")
+    both: dict[str, Any] = {"max_length": 12}
+    both |= {"source_language": "en", "to": "French"} if family == "mbart" else {}
+    for precision in ("float32", "int8"):
+        translator = load(tmp_path / ("ours" if precision == "float32" else "int8"))
+        options = translator.options(precision=precision)
+        assert translator.decoder.find_reason(options) is None
+        found = translator.translate(LINES, precision=precision, **both)
+        first = {"mbart": "fr_XX", "bart": "<s>"}[family]
+        assert {one.best.tokens[0] for one in found} == {first}
+    translator = load(tmp_path / "ours")
+    for line in LINES:
+        trace = translator.look(line, **both, changes=None)
+        assert trace.checks["decode"] < 1e-4
+        assert trace.predicted_ids == translator.translate(line, **both).ids
+    del both["max_length"]
+    given = translator.pair("Zoë dort là", "le chat là", **both)
+    assert given.source_tokens[-1] == "</s>"
+    setting = {"mbart": "norm must be 'post'", "bart": "input_norm must be False"}[family]
+    with pytest.raises(InputError, match=f"{setting} for Marian"):
+        export(tmp_path / "ours", tmp_path / "out", format="marian")
+
+
+def test_pairs_of_bytes_cut_as_theirs_do_from_either_form_of_file(
+    barts: Path, tmp_path: Path
+) -> None:
+    tokenizer, size = write_tokenizer(tmp_path / "theirs", "bart")
+    lines = ("½ don't 二十 _a_", "Zoë's ²x  end  ", "I'D\tthey'll", " a", "🙂👍🏽", "▁x á")
+    for missing in ("tokenizer.json", "merges.txt"):
+        folder = shutil.copytree(tmp_path / "theirs", tmp_path / missing)
+        (folder / missing).unlink()
+        found = read_byte_pairs(folder, size)
+        cut = BytePairs(found.model, found.tokens, unk_id=3, reserved=(0, 1, 2, 4))
+        for line in (*lines, *random_sentences(40)):
+            assert cut.encode(line) == tokenizer(line).input_ids[1:-1], line
+            assert cut.decode(cut.encode(line)) == line.removeprefix(" ")
+    # Text cannot write tokens that are none.
+    assert not {0, 2}.intersection(cut.encode("<s> and </s>"))
+    assert "▁the" in found.tokens
+
+
+BROKEN_BARTS: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "25 languages": (
+        "mbart",
+        lambda folder: change(folder / "tokenizer_config.json", tokenizer_class="MBartTokenizer"),
+        "mBART-25 writes the language behind the text",
+    ),
+    "an unknown tokenizer": (
+        "mbart",
+        lambda folder: (folder / "tokenizer_config.json").write_text("{}"),
+        "tokenizer_class must be MBart50Tokenizer for a model of mBART, but is 'not named'",
+    ),
+    "a fixed target": (
+        "mbart",
+        lambda folder: change(folder / "config.json", decoder_start_token_id=9),
+        "decoder_start_token_id must be eos_token_id (2), but is 9",
+    ),
+    "few positions": (
+        "mbart",
+        lambda folder: change(folder / "config.json", max_position_embeddings=99),
+        "embed_positions.weight must be (99, 12)",
+    ),
+    "no norm of the input": (
+        "bart",
+        lambda folder: edit_tensors(
+            lambda one: one.pop("model.encoder.layernorm_embedding.weight")
+        )(folder),
+        "must contain model.encoder.layernorm_embedding.weight",
+    ),
+    "a space before the text": (
+        "bart",
+        lambda folder: change(folder / "tokenizer_config.json", add_prefix_space=True),
+        "add_prefix_space must be false",
+    ),
+    "no pairs": (
+        "bart",
+        lambda folder: remove("merges.txt", "tokenizer.json")(folder),
+        "must contain vocab.json and merges.txt, or tokenizer.json",
+    ),
+    "pairs of another kind": (
+        "bart",
+        lambda folder: (folder / "merges.txt").write_text("▁ a\n"),
+        "must hold two pieces of bytes, but one is '▁ a'",
+    ),
+    "words": (
+        "bart",
+        lambda folder: (
+            (folder / "merges.txt").unlink(),
+            change(folder / "tokenizer.json", pre_tokenizer={"type": "Whitespace"}),
+        ),
+        "must cut bytes as GPT-2's does",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN_BARTS)
+def test_a_broken_bart_is_refused_in_one_sentence(
+    case: str, barts: Path, run_here: Run, tmp_path: Path
+) -> None:
+    family, edit, words = BROKEN_BARTS[case]
+    folder = Path(shutil.copytree(barts / family, tmp_path / "model"))
+    edit(folder)
+    made = run_here("convert", str(folder), "-o", str(tmp_path / "out"))
+    assert made.returncode == 2
+    assert words in made.stderr
+    assert len(made.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_first_tokens_that_differ_are_named(barts: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(barts / "bart", tmp_path / "bart"))
+    change(folder / "generation_config.json", forced_bos_token_id=0)
+    assert convert(folder, tmp_path / "same").dropped == ()
+    change(folder / "generation_config.json", forced_bos_token_id=None)
+    made = convert(folder, tmp_path / "free")
+    assert made.dropped == ("forced_bos_token_id null (forced_bos_token_id 0 holds here)",)
 
 
 def edit_config(**changes: Any) -> Callable[[Path], object]:

@@ -202,7 +202,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
     "config cut off": (shorten("config.json"), "must be JSON"),
     "config a list": (replace("config.json", b"[]"), "must be a JSON object"),
     "config not utf-8": (replace("config.json", b"\xff{}"), "must be JSON"),
-    "another architecture": (change_json("config.json", model_type="bart"), "of kind bart"),
+    "another architecture": (change_json("config.json", model_type="t5"), "of kind t5"),
     "unknown activation": (
         change_json("config.json", activation_function="gelu_new"),
         "Did you mean 'gelu'",

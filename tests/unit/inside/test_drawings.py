@@ -21,6 +21,7 @@ BLUE = "#08468b"
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {},
     "pre-norm": {"norm": "pre", "projection_bias": True, "positions": "learned"},
+    "a norm of the input": {"input_norm": True, "positions": "learned"},
     "no norm": {"norm": "none", "residual": False, "scale_scores": False},
     "separate": {"tied_embeddings": "none", "source_vocabulary_size": 53},
     "decoder tied": {"tied_embeddings": "decoder", "embedding_scale": "none"},

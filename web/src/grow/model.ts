@@ -18,6 +18,7 @@ export const COMPUTES: Record<string, readonly unknown[]> = {
   projections: ["qkv"],
   norm_kind: ["layer"],
   stack_norm: [false],
+  input_norm: [false],
   gated_feed_forward: [false],
   num_key_value_heads: [0],
   decoder: ["attention"],

@@ -93,6 +93,7 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
             head=head,
             is_backward=bool(prefix),
             units=unit_rule(options),
+            language=options["language"],
         )
         view = guided_view(bundle)
         if view is not None and view in direction.views:

@@ -86,7 +86,8 @@ class Remarks:
     """
 
     def __init__(self, directions: Sequence[Direction]) -> None:
-        self._codes = [(one, CodeFaults()) for one in directions]
+        # Codes that are put in cannot be wrong.
+        self._codes = [(one, CodeFaults()) for one in directions if not one.code]
         self._unknown: dict[int, tuple[str, ...]] = {}
         self._is_auto = any(one.units == "auto" for one in directions)
         self._by_script: list[int] = []

@@ -15,11 +15,13 @@ from pellucid.cli.lines.pair_files import GOLD, SOURCE, TARGET, Pairs, pair_file
 from pellucid.cli.lines.streams import STANDARD, check_readable, check_target
 from pellucid.cli.options import (
     Device,
+    From,
     Json,
     Model,
     OutputFile,
     Overwrite,
     Threads,
+    To,
     described,
 )
 from pellucid.text.reading.pair_sides import is_table
@@ -46,6 +48,8 @@ def align(
     source_words: str | None = None,
     target_words: str | None = None,
     gold: str | None = None,
+    source_language: From = None,
+    to: To = None,
     json: Json = False,
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,
@@ -79,7 +83,9 @@ def align(
     check_readable(files, damaged_in=MAY_BE_DAMAGED)
 
     from pellucid.cli.align.aligned_files import align_files
+    from pellucid.languages.codes import direction
     from pellucid.machine.hardware import set_threads
 
     set_threads(threads)
+    options |= {"language": direction(source_language, to)}
     return align_files(model, files, options, output_file, may_overwrite=overwrite, is_json=json)

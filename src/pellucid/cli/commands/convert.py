@@ -37,7 +37,7 @@ def convert(
 ) -> None:
     """Import a model of another program into a bundle.
 
-    FOLDER holds Hugging Face's MarianMT, M2M100, NLLB or SMaLL-100 (config.json,
+    FOLDER holds Hugging Face's MarianMT, M2M100, NLLB, SMaLL-100, mBART-50 or BART (config.json,
     model.safetensors), an unpacked zip file of OPUS-MT (decoder.yml, an .npz), or a model of
     Firefox Translations (a .bin and a vocabulary .spm, unpacked). No code in it is run. Settings of
     a translation that a bundle has no form for are named on standard error.

@@ -19,7 +19,16 @@ from pellucid.cli.look.look_options import (
     read_texts,
     to_files,
 )
-from pellucid.cli.options import Device, Json, Model, Threads, check_utf8, described
+from pellucid.cli.options import (
+    Device,
+    From,
+    Json,
+    Model,
+    Threads,
+    To,
+    check_utf8,
+    described,
+)
 from pellucid.cli.outputs import Files, OverwriteFiles, choose_outputs
 
 
@@ -44,6 +53,8 @@ def look(
     translation: str | None = None,
     prefix: str | None = None,
     float64: bool = False,
+    source_language: From = None,
+    to: To = None,
     json: Json = False,
     output: Files = None,
     overwrite: OverwriteFiles = False,
@@ -74,16 +85,21 @@ def look(
     options["row"], options["key_column"] = read_row_place(options["row"])
     check_look_options({**options, "translation": translation, "prefix": prefix}, outputs)
     texts = read_texts(text)
+
+    from pellucid.languages.codes import direction
+
+    language = direction(source_language, to)
     if options["contexts"] is not None:
         from pellucid.cli.look.sentence_tables import show_contexts
 
         word = options["contexts"]
-        return show_contexts(model, word, texts, threads=threads)
+        return show_contexts(model, word, texts, language=language, threads=threads)
 
     from pellucid.cli.look.line import look_at_line
     from pellucid.cli.look.replaying import LookedLine
 
-    line = LookedLine(check_one_text(texts, text or (), "look"), translation, read_prefix(prefix))
+    looked = check_one_text(texts, text or (), "look")
+    line = LookedLine(looked, translation, read_prefix(prefix), language)
     files = to_files(outputs)
     if is_beside(options):
         from pellucid.cli.look.two import look_beside

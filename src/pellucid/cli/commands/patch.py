@@ -10,7 +10,16 @@ from pellucid.cli.lines.decoding_options import some_decoding
 from pellucid.cli.lines.pair_files import OWN_TARGET, pair_files
 from pellucid.cli.lines.streams import read_columns
 from pellucid.cli.option_rules import Apart, Needs, check_rules
-from pellucid.cli.options import Device, Json, Model, Threads, check_utf8, described
+from pellucid.cli.options import (
+    Device,
+    From,
+    Json,
+    Model,
+    Threads,
+    To,
+    check_utf8,
+    described,
+)
 from pellucid.cli.outputs import Csv, Files, OverwriteFiles, choose_outputs
 from pellucid.errors import InputError
 from pellucid.text.reading.pair_sides import is_table
@@ -73,6 +82,8 @@ def patch(
     word: str | None = None,
     other: str | None = None,
     translation: str | None = None,
+    source_language: From = None,
+    to: To = None,
     json: Json = False,
     csv_table: Csv = False,
     output: Files = None,
@@ -103,13 +114,16 @@ def patch(
     forms = ("svg", "png", "pdf", "json") if source is None else ("json", "csv", "txt")
     if csv_table and source is None:
         raise InputError("--csv needs --source. Add it, or leave both out.")
+    from pellucid.languages.codes import direction
+
+    language = direction(source_language, to)
     outputs = choose_outputs(output, forms, overwrite=overwrite, json=json, csv=csv_table)
     if source is not None:
         columns = read_columns({"--source": source, "--target": target})
 
         from pellucid.cli.look.patch_view import patch_lines
 
-        return patch_lines(model, columns, at, position, outputs, threads)
+        return patch_lines(model, columns, at, position, outputs, threads, language)
     names = ("FROM", "INTO", "--word", "--not", "--translation")
     for name, given in zip(names, (*texts, word, other, translation), strict=True):
         check_utf8(name, given or "")
@@ -117,5 +131,5 @@ def patch(
     from pellucid.cli.look.patch_view import look_patched
 
     first, second = texts
-    options |= {"at": at, "position": position}
+    options |= {"at": at, "position": position, "language": language}
     return look_patched(model, first, second, outputs, options, threads)

@@ -10,7 +10,7 @@ from pellucid.cli.lines.pair_files import GOLD, OWN_TARGET, SOURCE, Pairs, pair_
 from pellucid.cli.lines.streams import is_special, read_columns, to_json_line
 from pellucid.cli.look.head_history import lay_out_figures, read_gold_columns, to_csv
 from pellucid.cli.option_rules import Needs, check_rules
-from pellucid.cli.options import HEADS, Device, Json, Model, Threads, described
+from pellucid.cli.options import HEADS, Device, From, Json, Model, Threads, To, described
 from pellucid.cli.outputs import Csv, Files, OverwriteFiles, choose_outputs, write_outputs
 from pellucid.errors import InputError, suggestion
 from pellucid.terminal.progress import ProgressLine
@@ -49,6 +49,8 @@ def study(
     head: list[str] | None = None,
     sort: str | None = None,
     measured_lines: int | None = None,
+    source_language: From = None,
+    to: To = None,
     json: Json = False,
     csv_table: Csv = False,
     output: Files = None,
@@ -77,11 +79,16 @@ def study(
     columns = read_columns({**files, "--gold": gold})
 
     from pellucid.bundle import load_bundle, resolve_model
+    from pellucid.languages.codes import direction
     from pellucid.machine.devices import device_in_use
     from pellucid.machine.hardware import set_threads
+    from pellucid.text.language_tokens import with_codes
 
     set_threads(threads)
     bundle = load_bundle(resolve_model(model), device_in_use())
+    language = direction(source_language, to)
+    if language is not None:
+        columns["--source"] = list(with_codes(bundle.tokenizer, language, columns["--source"]))
     golds = None if gold is None else read_gold_columns(columns, gold, bundle)
     # Measures are compared with gold links, so that without them there is nothing to measure.
     measured = (MEASURED if gold else 0) if measured_lines is None else measured_lines

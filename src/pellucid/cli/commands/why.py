@@ -15,7 +15,17 @@ from pellucid.cli.look.look_options import (
     read_texts,
 )
 from pellucid.cli.option_rules import Apart, Needs, check_rules
-from pellucid.cli.options import HEADS, Device, Json, Model, Threads, check_utf8, described
+from pellucid.cli.options import (
+    HEADS,
+    Device,
+    From,
+    Json,
+    Model,
+    Threads,
+    To,
+    check_utf8,
+    described,
+)
 
 _DECODING = some_decoding("beam")
 _RULES = (
@@ -48,6 +58,8 @@ def why(
     other: str | None = None,
     translation: str | None = None,
     prefix: str | None = None,
+    source_language: From = None,
+    to: To = None,
     json: Json = False,
     threads: Threads = None,
     device: Device = None,
@@ -74,6 +86,8 @@ def why(
 
     from pellucid.cli.look.replaying import LookedLine
     from pellucid.cli.look.why_word import explain_word
+    from pellucid.languages.codes import direction
 
-    looked = LookedLine(line, translation, read_prefix(prefix))
+    language = direction(source_language, to)
+    looked = LookedLine(line, translation, read_prefix(prefix), language)
     return explain_word(model, looked, (word, other), names, {**options, "json": json}, threads)

@@ -68,8 +68,13 @@ class TranslationJob:
             InputError: the model has no such code.
         """
         from pellucid.text.language_tokens import find_code
+        from pellucid.translate.chain.chained import Chain
 
-        return "" if self.to is None else find_code(self.translator.tokenizer, self.to)
+        to = self.to
+        if isinstance(self.translator, Chain):
+            # What its last model is told; the others are looked at, too.
+            to = self.translator.legs(to)[-1]
+        return "" if to is None else find_code(self.translator.tokenizer, to)
 
     @cached_property
     def decoding(self) -> DecodingConfig:
@@ -86,6 +91,9 @@ class TranslationJob:
         languages = self.translator.languages
         if self.translator.tokenizer.needs_code and self.code:
             source, _, target = self.code[2:-2].rpartition(":")
+            if self.is_chain:
+                # The code is the last model's, and names the language in the middle.
+                source = (self.to or "").rpartition(":")[0] or languages.source
             return source, target
         return languages.source, languages.target
 

@@ -71,6 +71,7 @@ def look_at_line(
     is_unit = options["row"] is not None and translator.model.config.is_recurrent
     # Before the translation, so that a mistake shows at once.
     (replace(ask, everything=True) if is_unit else ask).check(translator.model.config)
+    line = line.coded(translator.tokenizer)
     remarks = []
     for say, sentence in remarks_on(translator, line.text):
         say(sentence)

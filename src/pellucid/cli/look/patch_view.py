@@ -28,6 +28,7 @@ from pellucid.machine.devices import device_in_use
 from pellucid.machine.hardware import set_threads
 from pellucid.terminal.progress import ProgressLine
 from pellucid.terminal.text import count_of
+from pellucid.text.language_tokens import with_codes
 from pellucid.translate.translator import Translator, load
 
 _OF_POSITION = "--position must be a word of the source"
@@ -57,9 +58,11 @@ def look_patched(
     translator = load(model, threads=threads)
     asked = options["word"]
     given = options["translation"]
-    line, second = _replay(translator, LookedLine(getter, given, None), options)
+    line, second = _replay(
+        translator, LookedLine(getter, given, None, options["language"]), options
+    )
     # With a word, a translation that is given is that of both sentences up to the word.
-    other = LookedLine(giver, given if asked is not None else None, None)
+    other = LookedLine(giver, given if asked is not None else None, None, options["language"])
     other, first = _replay(translator, other, options, "The first sentence: ")
     exit_code = report_problems([second, first])
     tokenizer = translator.tokenizer
@@ -105,6 +108,7 @@ def patch_lines(
     words: Sequence[str] | None,
     outputs: Outputs,
     threads: int | None,
+    language: str | None,
 ) -> int:
     """Write what vectors of the first line of each pair restore in the second.
 
@@ -115,15 +119,20 @@ def patch_lines(
         words: those that get a column each.
         outputs: the files, and what standard output gets.
         threads: number of processor threads.
+        language: that to write, for a model with language codes.
 
     Returns:
         The exit code: 3 if a pair was left out.
     """
     set_threads(threads)
+    bundle = load_bundle(resolve_model(model), device_in_use())
+    sources: Sequence[str] = columns["--source"]
+    if language is not None:
+        sources = with_codes(bundle.tokenizer, language, sources)
     with ProgressLine(bar="short") as line:
         found = patch_corpus(
-            load_bundle(resolve_model(model), device_in_use()),
-            columns["--source"],
+            bundle,
+            sources,
             columns.get("--target"),
             sites=places,
             words=words or (),
@@ -141,6 +150,7 @@ def _replay(
     translator: Translator, line: LookedLine, options: Mapping[str, Any], about: str = ""
 ) -> tuple[LookedLine, Trace]:
     """Return a line as the model reads it, and its trace; note what a reader should know."""
+    line = line.coded(translator.tokenizer)
     for say, sentence in remarks_on(translator, line.text):
         say(f"{about}{sentence}")
     line = line.as_read(translator.tokenizer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pellucid.bundle import Bundle, resolve_model
@@ -16,7 +16,7 @@ from pellucid.documents.placeholder_masks import mask
 from pellucid.inside.line_traces import Replaying, look_at_given
 from pellucid.inside.traces import Trace
 from pellucid.languages.negations import lost_negations
-from pellucid.text.language_tokens import CodeFaults, find_fault
+from pellucid.text.language_tokens import CodeFaults, find_fault, with_codes
 from pellucid.text.outside import say_unknown_words, unknown_words
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.attended_words import unlinked_words
@@ -32,17 +32,30 @@ class LookedLine:
         text: the source.
         target: the translation to look at, or None to decode one.
         prefix: the beginning of the decoded translation.
+        language: that to write, such as ``fr`` or ``en:fr``, for a model with language codes.
     """
 
     text: str
     target: str | None
     prefix: str | None
+    language: str | None = None
+
+    def coded(self, tokenizer: Tokenizer) -> LookedLine:
+        """Begin the line with the code of its languages, if the model has codes.
+
+        Raises:
+            InputError: the model does not have them, or cannot do without.
+        """
+        (text,) = with_codes(tokenizer, self.language, [self.text])
+        return replace(self, text=text)
 
     def as_read(self, tokenizer: Tokenizer) -> LookedLine:
         """Write the line as a model reads it, maybe with symbols for placeholders."""
         text, target = tokenizer.masked_pair(self.text, self.target or "")
         prefix = tokenizer.masked_pair(self.text, self.prefix or "")[1]
-        return LookedLine(text, self.target and target, self.prefix and prefix)
+        return replace(
+            self, text=text, target=self.target and target, prefix=self.prefix and prefix
+        )
 
 
 def remarks_on(translator: Translator, text: str) -> Iterator[tuple[Callable[[str], None], str]]:

@@ -23,6 +23,7 @@ from pellucid.inside.pair import PairData
 from pellucid.inside.show.steps import NumberTable
 from pellucid.inside.show.view import TAUGHT, WHY_IT_RESTS, views_of
 from pellucid.inside.traces import Trace
+from pellucid.text.language_tokens import with_codes
 from pellucid.translate.translator import load
 
 LEGEND = (
@@ -245,13 +246,21 @@ _MOST_COLUMNS = 6
 """Pairs of occurrences shown in a column each; of more, the least, the mean and the most."""
 
 
-def show_contexts(model: str, word: str, sentences: Sequence[str], *, threads: int | None) -> int:
+def show_contexts(
+    model: str,
+    word: str,
+    sentences: Sequence[str],
+    *,
+    language: str | None,
+    threads: int | None,
+) -> int:
     """Show the cosines of a word's vectors in several sentences.
 
     Args:
         model: the name of a model.
         word: the word.
         sentences: those that it stands in.
+        language: that to write, for a model with language codes.
         threads: number of processor threads.
 
     Returns:
@@ -260,7 +269,9 @@ def show_contexts(model: str, word: str, sentences: Sequence[str], *, threads: i
     Raises:
         InputError: a sentence lacks the word, or it stands only once.
     """
-    found = compare_contexts(load(model, threads=threads).bundle, word, sentences)
+    bundle = load(model, threads=threads).bundle
+    sentences = with_codes(bundle.tokenizer, language, sentences)
+    found = compare_contexts(bundle, word, sentences)
     writer = LookWriter()
     writer.lines(_describe_contexts(found, sentences))
     writer.table(_contexts_table(found))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +59,12 @@ def look_beside(
         )
     translators = [load(name, threads=threads) for name in models]
     check_languages(*(translator.bundle for translator in translators))
-    _warn_about(line, models, translators)
+    # Each model has codes of its own.
+    lines = [line.coded(translator.tokenizer) for translator in translators]
+    _warn_about(lines, models, translators)
     sides = [
-        _answer(name, translator, line, options, float64=float64)
-        for name, translator in zip(_short_names(models), translators, strict=True)
+        _answer(name, translator, one, options, float64=float64)
+        for name, translator, one in zip(_short_names(models), translators, lines, strict=True)
     ]
     exit_code = report_problems([side.trace for side in sides])
     if files:
@@ -78,9 +80,14 @@ def _short_names(models: Sequence[str]) -> Sequence[str]:
     return names if len(set(names)) > 1 else models
 
 
-def _warn_about(line: LookedLine, models: Sequence[str], translators: Sequence[Translator]) -> None:
+def _warn_about(
+    lines: Sequence[LookedLine], models: Sequence[str], translators: Sequence[Translator]
+) -> None:
     """Write remarks on the line to standard error; one that holds for both models, once."""
-    remarks = [list(remarks_on(translator, line.text)) for translator in translators]
+    remarks = [
+        list(remarks_on(translator, line.text))
+        for translator, line in zip(translators, lines, strict=True)
+    ]
     # The same sentence twice would look like two faults.
     if remarks[0] == remarks[1]:
         for say, sentence in remarks[0]:
@@ -267,7 +274,7 @@ def look_at_difference(
     other = translator if name is None else load(name, threads=threads)
     # The prefix begins the translation of the first line only.
     other_prefix = line.prefix if other_text == line.text else None
-    other_line = LookedLine(other_text, line.target, other_prefix)
+    other_line = replace(line, text=other_text, prefix=other_prefix).coded(other.tokenizer)
     second, *_ = replay_line(other, other_line, Replaying(), options)
     exit_code = report_problems([trace, second])
     first_side = choose_side(trace, None, f"{translator.bundle.folder.name}: {line.text}")

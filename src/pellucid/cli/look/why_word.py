@@ -42,6 +42,7 @@ def explain_word(
     place = to_place(ask)
     translator = load(model, threads=threads)
     ask.check(translator.model.config)
+    line = line.coded(translator.tokenizer)
     for say, sentence in remarks_on(translator, line.text):
         say(sentence)
     line = line.as_read(translator.tokenizer)

@@ -16,6 +16,7 @@ from pellucid.inside.align.link_rules import Aligned
 from pellucid.inside.align.link_views import View, all_views
 from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits
 from pellucid.model import EncoderDecoder
+from pellucid.text.language_tokens import backwards, find_code, with_code
 from pellucid.text.link_choices import (
     CONVENTIONS,
     MAPS,
@@ -71,6 +72,7 @@ class Direction:
         units: how lines are cut into the words that links count.
         taught: the view that learned word links, which needs no other choice; None without one.
         taught_rule: which links to take from that one.
+        code: the language code that every line gets that the model reads; ``""`` leaves them.
     """
 
     model: EncoderDecoder
@@ -81,6 +83,7 @@ class Direction:
     units: UnitRule = "auto"
     taught: View | None = None
     taught_rule: LinkRule = "all"
+    code: str = ""
 
     def align(
         self, sources: Sequence[str], targets: Sequence[str], given: GivenUnits = NOTHING_GIVEN
@@ -95,6 +98,8 @@ class Direction:
         if self.is_backward:
             sources, targets = targets, sources
             given = given.reversed()
+        if self.code:
+            sources = [with_code(self.tokenizer, self.code, line) for line in sources]
         found = align_pairs(
             self.model,
             self.tokenizer,
@@ -186,6 +191,7 @@ def make_direction(
     head: int | None = None,
     is_backward: bool = False,
     units: UnitRule = "auto",
+    language: str | None = None,
 ) -> Direction:
     """Make a direction of a model and the views that are asked for.
 
@@ -198,11 +204,17 @@ def make_direction(
         head: as in `all_views`.
         is_backward: True if the model translates the target into the source.
         units: how lines are cut into the words that links count.
+        language: those of the pairs, such as ``en:fr``, as `find_code` takes them.
 
     Raises:
-        InputError: the layer or the head does not exist, or no view fits.
+        InputError: the layer, the head or the language does not exist, or no view fits.
     """
+    tokenizer = bundle.tokenizer
+    if is_backward:
+        # Of two models perhaps only the first has codes.
+        language = backwards(language) if tokenizer.language_codes else None
+    code = "" if language is None else find_code(tokenizer, language)
     views = all_views(
         bundle.config.model, maps=maps, conventions=conventions, layer=layer, head=head
     )
-    return Direction(bundle.model, bundle.tokenizer, tuple(views), rule, is_backward, units)
+    return Direction(bundle.model, tokenizer, tuple(views), rule, is_backward, units, code=code)

@@ -58,7 +58,7 @@ def _draw_encoder(canvas: Canvas, counts: Counts, note: str) -> None:
     config = counts.config
     width = f"S × {config.d_model}"
     box = canvas.box(Box(LEFT, 0, WIDE, 54), ["source", "S tokens with </s>", note], fill="table")
-    count = counts.source_table + counts.of("encoder.positions")
+    count = counts.source_table + counts.of("encoder.positions", "encoder.input_norm")
     for index in range(config.num_encoder_layers):
         words = [f"encoder layer {index}", "self-attention, feed-forward"]
         box = _stack(canvas, box, 44, words, fill="network", shape=width, count=count)
@@ -100,7 +100,7 @@ def _draw_decoder(
         parts = "unit, cross-attention, feed-forward"
     shape = f"{rows} × {config.d_model}"
     way_in = box = canvas.box(Box(RIGHT, 0, WIDE, 54), start, fill="table")
-    count = counts.of("target_embedding", "decoder.positions")
+    count = counts.of("target_embedding", "decoder.positions", "decoder.input_norm")
     for index in range(config.num_decoder_layers):
         words = [f"decoder layer {index}", parts, note]
         box = _stack(canvas, box, 54, words, fill="network", shape=shape, count=count)

@@ -108,6 +108,8 @@ class _Column:
             self.box(words, self.counts.of(f"{self.part}.positions"), fill="table")
         elif scale:
             self.box([scale], 0)
+        if input_norm := self.counts.of(f"{self.part}.input_norm"):
+            self.box([f"{config.norm_kind} norm"], input_norm)
 
     def _sublayer(self, name: str) -> Box:
         """Draw a sub-layer with the norm and the residual connection around it."""

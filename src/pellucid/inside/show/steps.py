@@ -86,14 +86,18 @@ def _way_in(view: HeadView, model: ModelConfig, row: int, shown: int | None) -> 
     found = [(f"embedding of id {ids[row]}{scale}", trace[f"{part}.embedding"][row])]
     if model.adds_positions:
         found.append((f"position {row}", trace[f"{part}.positions"][row]))
-    found.append(("sum, enters layer 0", trace[f"{part}.input"][row]))
+    # A trace keeps the sum itself only where nothing normalizes it.
+    entry = f"sum after {_NORMS[model.norm_kind]}" if model.input_norm else "sum"
+    found.append((f"{entry}, enters layer 0", trace[f"{part}.input"][row]))
     entering = trace[f"{view.site}.input"][row]
     found.append((f"enters layer {view.layer}'s {view.kind} attention", entering))
     norm = f"after {_NORMS[model.norm_kind]}"
     if model.norm == "pre":
         found.append((norm, trace[f"{view.site}.norm"][row]))
     position = " + P[position]" if model.adds_positions else ""
-    return numbers_table("The token's vector", f"x = E[id]{scale}{position}", found, shown)
+    formula = f"E[id]{scale}{position}"
+    formula = f"norm({formula})" if model.input_norm else formula
+    return numbers_table("The token's vector", f"x = {formula}", found, shown)
 
 
 _NORMS = {"layer": "layer norm", "rms": "RMS norm"}

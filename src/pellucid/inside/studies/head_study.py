@@ -36,8 +36,10 @@ from pellucid.inside.studies.study_lines import (
     StudyLine,
     prepare_study_lines,
 )
+from pellucid.languages.codes import direction
 from pellucid.shapes import Brief
 from pellucid.terminal.grid import write_fixed
+from pellucid.text.language_tokens import with_codes
 from pellucid.text.link_choices import CONVENTIONS
 
 CHUNK = 1000
@@ -177,6 +179,8 @@ def study(
     num_measured: int = 0,
     kept: Path | None = None,
     on_step: Callable[[str, int, int], None] | None = None,
+    source_language: str | None = None,
+    to: str | None = None,
 ) -> Study:
     """Study every head of a model over a corpus.
 
@@ -189,6 +193,8 @@ def study(
         num_measured: the number of lines to measure with all measures, spread over the corpus.
         kept: a file that keeps what is done, so that the same call continues.
         on_step: called with what comes next, the number of steps done, and of all steps.
+        source_language: the language of the lines, for a model that must be told.
+        to: the language of their translations, for a model that has several.
 
     Raises:
         InputError: the model has no attention or not such a head, no line can be studied, measures
@@ -199,6 +205,8 @@ def study(
     if num_measured and golds is None:
         raise InputError("Measures are compared with gold links, but these are missing. Give them.")
     chosen = choose_heads(bundle, heads)
+    if (language := direction(source_language, to)) is not None:
+        sources = with_codes(bundle.tokenizer, language, sources)
     searcher = Searcher(bundle)
     decoder = make_decoder([bundle.model], bundle.tokenizer)
     lines, left_out = prepare_study_lines(bundle, searcher, decoder, sources, targets, golds)

@@ -47,6 +47,7 @@ typedef struct {
     const int8_t *bytes;
     const float *scale;    /* of each row of bytes */
     const float *positions; /* NULL without positions */
+    norm norm;              /* of the sum of both */
     int64_t size, num_positions;
 } embedding;
 

@@ -97,4 +97,5 @@ void embed(const model *m, const embedding *e, int32_t token, long position, flo
             value = vf_add(value, vf_load_first(e->positions + position * width + i, count));
         vf_store(x + i, value);
     }
+    if (e->norm.gain) normalize(m, &e->norm, x, x, 1);
 }

@@ -105,7 +105,7 @@ class Languages:
                     continue
                 if (found := models.find_chain(source, target)) is not None:
                     own = pick_codes(target, found.targets)
-                    to = own[0] if found.is_for_several and own else None
+                    to = found.code_of(source, own[0] if own else None)
                     self._directions[source, shown] = LanguagePair(found, to)
 
     @property

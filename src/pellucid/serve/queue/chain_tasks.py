@@ -34,6 +34,7 @@ class ChainTask:
         self._translator = translator = task.model.translator
         self._config = translator.options(**dict(task.options))
         task.model.changed(task.changes)  # refuses any
+        self._legs = translator.legs(dict(task.treatment).get("to"))
         if task.align is not None:
             units, layer, head = task.align
             with about("words_by" if layer is None else "align_head"):
@@ -51,8 +52,7 @@ class ChainTask:
         is_last = step.number == last
         model = self._models[step.number]
         treatment = dict(task.treatment)
-        if not is_last:
-            treatment["to"] = self._translator.codes[step.number]
+        treatment["to"] = self._legs[step.number]
         given = dict(task.options) | step_options(self._config, step.number, last)
         texts = [
             Text(text, self._texts[row].constraints) if is_last else Text(text)

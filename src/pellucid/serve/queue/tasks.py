@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.serve.answers.responses import about
 from pellucid.serve.models import Options, ServedModel
+from pellucid.text.language_tokens import with_codes
 from pellucid.translate.judging import DOUBTFUL, MOST_LINKED, MOST_REPLAYED
 
 if TYPE_CHECKING:
@@ -178,12 +179,14 @@ class AlignTask:
         units: how lines are cut into the words that links count.
         layer: of the decoder, to read links from.
         head: of that layer.
+        to: the language whose code every source gets, or None.
     """
 
     model: ServedModel
     units: UnitRule = "auto"
     layer: int | None = None
     head: int | None = None
+    to: str | None = None
 
     def cost(self, item: tuple[str, str]) -> int:
         """Estimate the tokens of both sides."""
@@ -193,10 +196,14 @@ class AlignTask:
         """Link the words of some pairs of a source and a target.
 
         Raises:
-            InputError: the layer or the head does not exist.
+            InputError: the layer, the head or the code does not exist.
         """
         with about("head"):
             aligner = self.model.aligner(self.units, self.layer, self.head)
+        if self.to is not None:
+            tokenizer = self.model.translator.tokenizer
+            sources = with_codes(tokenizer, self.to, [source for source, _ in items])
+            items = [(source, target) for source, (_, target) in zip(sources, items, strict=True)]
         return aligner.link_pairs(items)
 
 

@@ -122,7 +122,8 @@ class _Texts:
         """Link the words of given translations and their sources."""
         model = self._parts.choose(body)
         with about("head"):
-            task = AlignTask(model, body.words_by, *cross_head(body.head))
+            head = cross_head(body.head)
+        task = AlignTask(model, body.words_by, *head, to=code_of(body, model))
         found = await self._parts.scheduler.compute(task, _pairs(body))
         self._parts.count(model, "align", len(found))
         answers = [

@@ -13,6 +13,7 @@ from typing import Self, final
 
 from pellucid.config import TokenizerConfig
 from pellucid.errors import BundleError, InputError
+from pellucid.text.tokenizers.byte_pairs import BytePairs
 from pellucid.text.tokenizers.marian import PieceVocabulary
 from pellucid.text.tokenizers.tokenizer import (
     Lines,
@@ -24,6 +25,7 @@ from pellucid.text.tokenizers.tokenizer import (
 )
 
 MODEL = "pieces.model"
+MERGES = "merges.txt"
 VOCABULARY = "vocabulary.txt"
 
 _CODE = re.compile(r"\s*>>(?:([^\s<>:]+):)?([^\s<>:]+)<<")
@@ -33,12 +35,12 @@ _CODE = re.compile(r"\s*>>(?:([^\s<>:]+):)?([^\s<>:]+)<<")
 class HeadedTokenizer(Tokenizer):
     """A tokenizer of one vocabulary whose texts have a first token: see ``first_token``.
 
-    ``pieces.model`` cuts, and ``vocabulary.txt`` gives the ids.
+    ``pieces.model`` cuts, or ``merges.txt`` for pairs of bytes; ``vocabulary.txt`` gives the ids.
     """
 
-    _source: PieceVocabulary
+    _source: PieceVocabulary | BytePairs
 
-    def __init__(self, config: TokenizerConfig, vocabulary: PieceVocabulary) -> None:
+    def __init__(self, config: TokenizerConfig, vocabulary: PieceVocabulary | BytePairs) -> None:
         super().__init__(config, vocabulary, vocabulary)
         ids = {token: id_ for id_, token in enumerate(vocabulary.tokens)}
         self._languages = {name_of(token): ids[token] for token in config.languages}
@@ -76,6 +78,10 @@ class HeadedTokenizer(Tokenizer):
         names = {*config.languages}
         reserved = {id_ for id_, token in enumerate(tokens) if token in names}
         reserved |= {*special} - {config.unk_id}
+        if MERGES in files:
+            merges = files[MERGES]
+            pairs = BytePairs(merges, tokens, unk_id=config.unk_id, reserved=reserved)
+            return cls(config, pairs)
         model = take_file(files, MODEL, where)
         try:
             vocabulary = PieceVocabulary(model, tokens, unk_id=config.unk_id, reserved=reserved)
@@ -86,7 +92,7 @@ class HeadedTokenizer(Tokenizer):
     def files(self) -> dict[str, bytes]:
         """Return the model and the list that a bundle keeps, by name."""
         return {
-            MODEL: self._source.to_bytes(),
+            MERGES if isinstance(self._source, BytePairs) else MODEL: self._source.to_bytes(),
             VOCABULARY: write_vocabulary(self._source.tokens),
         }
 

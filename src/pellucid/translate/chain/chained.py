@@ -12,10 +12,10 @@ from pellucid.config import DecodingConfig, ModelConfig, Precision
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import LineConstraints
 from pellucid.errors import InputError
-from pellucid.languages.codes import are_same_language, pick_codes
-from pellucid.text.language_tokens import find_code
+from pellucid.languages.codes import direction
 from pellucid.text.link_choices import UnitRule
 from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.translate.chain.legs import find_legs, find_middles
 from pellucid.translate.chain.paths import follow
 from pellucid.translate.constraints import UNCONSTRAINED, Phrases, as_list
 from pellucid.translate.line_translation import windows_of
@@ -81,10 +81,12 @@ class Chain(Translator):
     Attributes:
         models: the models, in their order.
         names: their names.
-        codes: the language code of each model's lines, so that the next one reads them.
+        middles: the language between each model and the next; empty if unknown.
     """
 
-    def __init__(self, models: Sequence[Translator], names: Sequence[str]) -> None:
+    def __init__(
+        self, models: Sequence[Translator], names: Sequence[str], middles: Sequence[str] = ()
+    ) -> None:
         # None of a single model's parts exist here, so its constructor is not called.
         if len(models) < 2:
             raise InputError(
@@ -93,7 +95,7 @@ class Chain(Translator):
             )
         self.models = tuple(models)
         self.names = tuple(names)
-        self.codes = _find_codes(self.models, self.names)
+        self.middles = tuple(middles) or find_middles(self.models, self.names)
         self.tokenizer = models[-1].tokenizer
         self.decoding = models[-1].decoding
         self.model_hashes = (",".join(one for model in models for one in model.model_hashes),)
@@ -142,6 +144,7 @@ class Chain(Translator):
         texts: str | Iterable[str],
         *,
         align: bool | Aligner = False,
+        source_language: str | None = None,
         to: str | None = None,
         changes: GivenChanges | None = None,
         **how: Any,
@@ -158,19 +161,22 @@ class Chain(Translator):
         if changes is not None:
             self.changed(changes)
         phrases = self._phrases(how)
-        if to is not None:
-            find_code(self.tokenizer, to)  # before the other models have worked for nothing
+        legs = self.legs(direction(source_language, to))
         aligners = self._aligners(align)
 
         def run(given: Sequence[str]) -> list[Translation]:
             each = constraints_of_each(phrases.for_texts(given), len(given))
-            return self._follow(given, each, aligners, to, how)
+            return self._follow(given, each, aligners, legs, how)
 
         if isinstance(texts, str):
             return run([texts])[0]
         if isinstance(texts, Iterator):
             return (one for window in windows_of(texts) for one in run(window))
         return run(list_texts("texts", texts))
+
+    def legs(self, to: str | None) -> tuple[str | None, ...]:
+        """Find what each model is told about its languages; ``to`` may be both, as ``fr:de``."""
+        return find_legs(self.models, self.middles, to)
 
     def _phrases(self, how: dict[str, Any]) -> Phrases:
         """Take the arguments that say what the last model writes out of those for all models."""
@@ -190,7 +196,7 @@ class Chain(Translator):
         texts: Sequence[str],
         constraints: Sequence[LineConstraints],
         aligners: Sequence[bool | Aligner],
-        to: str | None,
+        legs: Sequence[str | None],
         how: dict[str, Any],
     ) -> list[Translation]:
         options = {name: one for name, one in how.items() if name in DecodingConfig.model_fields}
@@ -206,7 +212,7 @@ class Chain(Translator):
                     own["constraints"] = [constraints[row] for row in step.rows]
                 found = self.models[step.number].translate(
                     step.texts,
-                    to=to if step.number == last else self.codes[step.number],
+                    to=legs[step.number],
                     align=aligners[step.number],
                     **own,
                 )
@@ -224,7 +230,9 @@ class Chain(Translator):
         refuse("align", "True, False or what aligner() makes of this chain", align)
 
     @named()
-    def stream(self, text: str, *, to: str | None = None, **how: Any) -> TranslationStream:
+    def stream(
+        self, text: str, *, source_language: str | None = None, to: str | None = None, **how: Any
+    ) -> TranslationStream:
         """Translate one text, the last model piece by piece; see `Translator.stream`.
 
         Raises:
@@ -235,15 +243,16 @@ class Chain(Translator):
         if "constraints" in how:
             how["constraints"] = as_list(how["constraints"])
         phrases = self._phrases(how)
+        legs = self.legs(direction(source_language, to))
         (own,) = constraints_of_each(phrases.for_texts([text]), 1)
         following = follow([text], self.names, 1)
         step = next(following)
-        for model, code in zip(self.models[:-1], self.codes[:-1], strict=True):
-            found = model.translate(step.texts, to=code, **how)
+        for model, leg in zip(self.models[:-1], legs[:-1], strict=True):
+            found = model.translate(step.texts, to=leg, **how)
             if found[0].error is not None:
                 raise InputError(f"{self.names[step.number]}: {found[0].error}")
             step = following.send(found)
-        pieces = self.models[-1].stream(step.texts[0], to=to, constraints=own, **how)
+        pieces = self.models[-1].stream(step.texts[0], to=legs[-1], constraints=own, **how)
 
         def finish() -> Translation:
             assert pieces.translation is not None
@@ -346,31 +355,3 @@ class _Decoders:
         return " and ".join(
             dict.fromkeys(one.decoder.describe(config, rule) for one in self._models)
         )
-
-
-def _find_codes(models: Sequence[Translator], names: Sequence[str]) -> tuple[str | None, ...]:
-    """Find the language code that each model's lines get, so that the next one reads them.
-
-    Raises:
-        InputError: a model writes another language than the next one reads.
-    """
-    codes: list[str | None] = []
-    for place, model in enumerate(models[:-1]):
-        wanted = models[place + 1].languages.source
-        written = model.languages
-        own = pick_codes(wanted, written.targets) if wanted else []
-        targets = written.targets or ((written.target,) if written.target else ())
-        is_met = bool(own) if written.targets else _may_meet(written.target, wanted)
-        if not is_met:
-            raise InputError(
-                f"Each model of a chain must write the language that the next one reads, but "
-                f"{names[place]} writes {', '.join(targets)} and {names[place + 1]} reads "
-                f"{wanted or 'an unknown language'}. Choose models that meet in one language."
-            )
-        codes.append(own[0] if own else None)
-    return (*codes, None)
-
-
-def _may_meet(written: str, wanted: str) -> bool:
-    """Tell whether two languages are the same, as far as they are known."""
-    return not written or not wanted or are_same_language(written, wanted)

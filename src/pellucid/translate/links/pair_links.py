@@ -149,6 +149,7 @@ def align_texts(
     targets: Sequence[str],
     units: UnitRule,
     method: Symmetrization,
+    language: str | None = None,
 ) -> list[PairLinks]:
     """Link the words of given pairs, with the choices that are left open made by them.
 
@@ -159,8 +160,10 @@ def align_texts(
         targets: their translations.
         units: how lines are cut into the words that links count.
         method: how to join the links of two models.
+        language: those of the pairs, such as ``en:fr``, for models with language codes.
 
     Raises:
+        InputError: a model does not have the language.
         DataError: sources and targets differ in number.
     """
     check_same_number(sources, targets)
@@ -177,7 +180,7 @@ def align_texts(
     heads = [head, (None, None)][: len(bundles)]
     directions = [
         choose_direction(one, read_sources, read_targets)
-        for one in make_directions(bundles, heads, rule=None, units=units)
+        for one in make_directions(bundles, heads, rule=None, units=units, language=language)
     ]
     given = GivenUnits(faults=faults)
     found = link_pairs(directions, method, read_sources, read_targets, given)
