@@ -61,7 +61,8 @@ def sinusoidal_positions(
 def position_rows(start: int, end: int, *, like: Tensor, halves: bool, max_length: int) -> Tensor:
     """Take the encodings of positions ``start`` to ``end`` from a kept table: ``positions_LD``.
 
-    Tables have powers of two as lengths, so that few are kept. A compiler would compile again for
+    Tables have powers of two as lengths, so that they are few. All are kept: what a GPU has recorded
+    reads them where they are. A compiler would compile again for
     each of them, so it gets ``max_length``.
     """
     is_compiling = torch.compiler.is_compiling()
@@ -69,7 +70,7 @@ def position_rows(start: int, end: int, *, like: Tensor, halves: bool, max_lengt
     return _position_table(length, like.shape[-1], halves, like.dtype, like.device)[start:end]
 
 
-@functools.lru_cache(maxsize=16)
+@functools.cache
 def _position_table(
     length: int, d_model: int, halves: bool, dtype: torch.dtype, device: torch.device
 ) -> Tensor:

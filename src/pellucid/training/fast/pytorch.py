@@ -20,6 +20,7 @@ from pellucid.training.fast.bfloat16 import (
 )
 from pellucid.training.fast.compiled import CompiledTransformer
 from pellucid.training.fast.loss import interleave, smoothed_cross_entropy
+from pellucid.training.fast.loss_on_device import masked_cross_entropy
 from pellucid.training.update.batch_parts import to_device
 
 
@@ -34,6 +35,8 @@ class ModelOnPyTorch:
         training: the settings.
         precision: of the passes.
         losses: those that are computed from attention.
+        masks_padding: True if the loss skips padding by a mask; by default on every device but the
+            processor, where real rows are selected.
     """
 
     def __init__(
@@ -42,16 +45,19 @@ class ModelOnPyTorch:
         training: TrainingConfig,
         precision: Literal["float32", "bfloat16"],
         losses: AttentionLosses,
+        *,
+        masks_padding: bool = False,
     ) -> None:
         self._model = model
         self._working = model
         self._device = next(model.parameters()).device
+        self._masks_padding = masks_padding or self._device.type != "cpu"
         leave_shapes_unplanned(self._device)
         self._losses = losses
         self._output_gradient: Float32Gradient | None = None
         if precision == "bfloat16":
             self._working = copy.deepcopy(model).to(torch.bfloat16)
-            if self._device.type == "cpu" and not training.compile:
+            if not self._masks_padding and not training.compile:
                 make_shapes_repeat(self._working)
                 sum_lookups_in_float32(self._working, model)
                 if model.output_weight.requires_grad:
@@ -72,15 +78,31 @@ class ModelOnPyTorch:
             parameter.grad = None
 
     def add_gradient(
-        self, batch: Batch, dropout: Dropout, *, smoothing: float, share: float, r_drop: float = 0.0
+        self,
+        batch: Batch,
+        dropout: Dropout,
+        *,
+        smoothing: float,
+        share: float | Tensor,
+        r_drop: float = 0.0,
     ) -> Tensor:
         """Add a gradient, as ``ModelOnKernels.add_gradient`` does in the kernels' model."""
-        real_P = batch.target_mask_BT.flatten().nonzero()[:, 0].to(self._device)
+        batch = to_device(batch, self._device)
+        compute = self._masked_loss if self._masks_padding else self._loss_of_real_rows
+        smoothed, loss = compute(batch, self._run(batch, dropout), smoothing, r_drop)
+        (self._losses.add_to(smoothed, batch) * share).backward()  # type: ignore[no-untyped-call]
+        if self._working is not self._model:
+            self._gather()
+        return loss
+
+    def _loss_of_real_rows(
+        self, batch: Batch, states_BTD: Tensor, smoothing: float, r_drop: float
+    ) -> tuple[Tensor, Tensor]:
+        real_P = batch.target_mask_BT.flatten().nonzero()[:, 0]
         if r_drop:
             real_P = interleave(real_P)
-        batch = to_device(batch, self._device)
-        smoothed, loss = smoothed_cross_entropy(
-            self._run(batch, dropout).flatten(0, 1)[real_P],
+        return smoothed_cross_entropy(
+            states_BTD.flatten(0, 1)[real_P],
             self._working.output_weight,
             self._working.output_bias,
             batch.target_out_BT.flatten()[real_P],
@@ -88,10 +110,24 @@ class ModelOnPyTorch:
             r_drop=r_drop,
             weight_gradient=self._output_gradient,
         )
-        (self._losses.add_to(smoothed, batch) * share).backward()  # type: ignore[no-untyped-call]
-        if self._working is not self._model:
-            self._gather()
-        return loss
+
+    def _masked_loss(
+        self, batch: Batch, states_BTD: Tensor, smoothing: float, r_drop: float
+    ) -> tuple[Tensor, Tensor]:
+        rows = [states_BTD.flatten(0, 1), batch.target_out_BT, batch.target_mask_BT]
+        rows[1:] = [one.flatten() for one in rows[1:]]
+        if r_drop:
+            rows = [interleave(one) for one in rows]
+        states_PD, target_P, real_P = rows
+        return masked_cross_entropy(
+            states_PD,
+            self._working.output_weight,
+            self._working.output_bias,
+            target_P,
+            real_P,
+            smoothing=smoothing,
+            r_drop=r_drop,
+        )
 
     def _run(self, batch: Batch, dropout: Dropout) -> Tensor:
         """Run encoder and decoder: the decoder's state at every target position."""
