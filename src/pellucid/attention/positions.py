@@ -61,9 +61,9 @@ def sinusoidal_positions(
 def position_rows(start: int, end: int, *, like: Tensor, halves: bool, max_length: int) -> Tensor:
     """Take the encodings of positions ``start`` to ``end`` from a kept table: ``positions_LD``.
 
-    Tables have powers of two as lengths, so that they are few. All are kept: what a GPU has recorded
-    reads them where they are. A compiler would compile again for
-    each of them, so it gets ``max_length``.
+    Tables have powers of two as lengths, so that they are few. All are kept: what a GPU has
+    recorded reads them where they are. A compiler would compile again for each of them, so it gets
+    ``max_length``.
     """
     is_compiling = torch.compiler.is_compiling()
     length = max_length if is_compiling else 1 << max(6, (end - 1).bit_length())
