@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,6 @@ from pellucid.training.fast.bfloat16 import (
     make_shapes_repeat,
     sum_lookups_in_float32,
 )
-from pellucid.training.fast.compiled import CompiledTransformer
 from pellucid.training.fast.loss import interleave, smoothed_cross_entropy
 from pellucid.training.fast.loss_on_device import masked_cross_entropy
 from pellucid.training.update.batch_parts import to_device
@@ -57,14 +56,13 @@ class ModelOnPyTorch:
         self._output_gradient: Float32Gradient | None = None
         if precision == "bfloat16":
             self._working = copy.deepcopy(model).to(torch.bfloat16)
-            if not self._masks_padding and not training.compile:
+            if not self._masks_padding:
                 make_shapes_repeat(self._working)
                 sum_lookups_in_float32(self._working, model)
                 if model.output_weight.requires_grad:
                     self._output_gradient = Float32Gradient(model.output_weight)
         self._weights = trained(model)
         self._working_weights = trained(self._working)
-        self._compiled = CompiledTransformer(self._working, training) if training.compile else None
 
     def refresh_weights(self) -> None:
         """Copy the weights as they are now."""
@@ -132,24 +130,18 @@ class ModelOnPyTorch:
     def _run(self, batch: Batch, dropout: Dropout) -> Tensor:
         """Run encoder and decoder: the decoder's state at every target position."""
         model = self._working
-        encode: Any = model.encode
-        decode: Any = model.decode
-        dropping = dropout
-        if self._compiled is not None:
-            encode = self._compiled.encode
-            decode = self._compiled.decode
-            dropping = self._compiled.with_masks_of(dropout)
         probe = self._losses if self._losses.sites else None
-        memory_BSD = encode(batch.source_BS, batch.source_mask_BS, probe=probe, dropout=dropping)
-        states_BTD: Tensor = decode(
+        memory_BSD = model.encode(
+            batch.source_BS, batch.source_mask_BS, probe=probe, dropout=dropout
+        )
+        return model.decode(
             batch.target_in_BT,
             memory_BSD,
             batch.source_mask_BS,
             target_mask_BT=None if model.config.look_ahead_mask else batch.target_mask_BT,
             probe=probe,
-            dropout=dropping,
+            dropout=dropout,
         )
-        return states_BTD
 
     def _gather(self) -> None:
         """Add the gradients of the copy to those of the model."""
