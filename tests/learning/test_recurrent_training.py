@@ -108,7 +108,7 @@ def test_resumed_training_ends_with_the_same_bytes(
             "training.kernels must be 'auto' or 'pytorch' for a recurrent model",
         ),
         ({"precision": "bfloat16"}, "training.precision must be 'auto' or 'float32'"),
-        ({"compile": True}, "training.compile must be False for a recurrent model"),
+        ({"compile": True}, "training.compile must be left out: a GPU repeats its updates"),
         ({"attention_dropout": 0.1}, "training.attention_dropout must be 0.0"),
         ({"feed_forward_dropout": 0.1}, "training.feed_forward_dropout must be 0.0"),
     ],

@@ -113,9 +113,7 @@ def test_samples_have_the_log_probabilities_of_a_replay(translator: Translator) 
     assert trace.problems == ()
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("training.compile", "true"), ("training.score_penalty_decoder", "0.1")]
-)
+@pytest.mark.parametrize(("key", "value"), [("training.score_penalty_decoder", "0.1")])
 def test_recipes_with_settings_that_units_lack_are_refused(
     key: str, value: str, tmp_path: Path
 ) -> None:

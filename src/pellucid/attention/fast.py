@@ -38,7 +38,7 @@ def attend_fast(
     factor = 1 / math.sqrt(query_BHLK.shape[-1]) if use_scale else 1.0
     dtype = query_BHLK.dtype
     is_on_cpu = query_BHLK.device.type == "cpu"
-    needs_gradients = is_on_cpu and query_BHLK.requires_grad and not torch.compiler.is_compiling()
+    needs_gradients = is_on_cpu and query_BHLK.requires_grad
     if needs_gradients and dtype == torch.bfloat16:
         query_BHLK = query_BHLK.float()
         key_BHMK = key_BHMK.float()
@@ -67,9 +67,8 @@ def attend_fast(
     if mask is None:
         return context_BHLE
     # A row that may attend nowhere has context 0. Checking first saves a copy; it is skipped on a
-    # GPU, where the processor would wait for it, and in a compiler, whose graph it would break.
+    # GPU, where the processor would wait for it.
     has_key = mask.any(dim=-1, keepdim=True)
-    can_check = has_key.device.type == "cpu" and not torch.compiler.is_compiling()
-    if can_check and bool(has_key.all()):
+    if has_key.device.type == "cpu" and bool(has_key.all()):
         return context_BHLE
     return context_BHLE.masked_fill(~has_key, 0.0)

@@ -58,18 +58,17 @@ def sinusoidal_positions(
     return positions_LD.to(dtype=dtype).to(device=device)
 
 
-def position_rows(start: int, end: int, *, like: Tensor, halves: bool, max_length: int) -> Tensor:
+def position_rows(start: int, end: int, *, like: Tensor, halves: bool) -> Tensor:
     """Take the encodings of positions ``start`` to ``end`` from a kept table: ``positions_LD``.
 
-    Tables have powers of two as lengths, so that few are kept. A compiler would compile again for
-    each of them, so it gets ``max_length``.
+    Tables have powers of two as lengths, so that they are few. All are kept: what a GPU has
+    recorded reads them where they are.
     """
-    is_compiling = torch.compiler.is_compiling()
-    length = max_length if is_compiling else 1 << max(6, (end - 1).bit_length())
+    length = 1 << max(6, (end - 1).bit_length())
     return _position_table(length, like.shape[-1], halves, like.dtype, like.device)[start:end]
 
 
-@functools.lru_cache(maxsize=16)
+@functools.cache
 def _position_table(
     length: int, d_model: int, halves: bool, dtype: torch.dtype, device: torch.device
 ) -> Tensor:

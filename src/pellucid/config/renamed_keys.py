@@ -19,6 +19,11 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
 }
 """By section, the keys that have another name, and that name."""
 
+GONE: Mapping[str, Mapping[str, str]] = {
+    "training": {"compile": "a GPU repeats its updates without a compiler"},
+}
+"""By section, the keys that nothing replaces, and why."""
+
 LEFT_OUT: Mapping[str, Collection[str]] = {
     "data": ("split",),
     "training": ("max_minutes", "max_gradient_norm", "subword_samples"),
@@ -42,6 +47,9 @@ def refuse_old(section: str, values: Any) -> None:
     for name, now in RENAMED.get(section, {}).items():
         if name in values:
             raise ValueError(f"{section}.{name} is now called {now}: write that")
+    for name, why in GONE.get(section, {}).items():
+        if name in values:
+            raise ValueError(f"{section}.{name} must be left out: {why}")
     for name in LEFT_OUT.get(section, ()):
         if name in values and values[name] == 0 and not isinstance(values[name], bool):
             raise ValueError(

@@ -62,8 +62,6 @@ class TrainingConfig(Strict):
     """Kernels of the forward and backward pass on a processor. ``auto`` takes the package's own if
     they are built and fit the model, otherwise PyTorch's; ``own`` refuses to train without them.
     The choice changes the last digits of all numbers."""
-    compile: bool = False
-    """Compile the passes with ``torch.compile``, which needs a C++ compiler."""
     processes: Literal["auto"] | int = "auto"
     """Parts of each batch, a power of two from 1 to 256. A processor computes each in a process of
     its own, unless torchrun or srun starts those that share them. ``auto`` takes one on own

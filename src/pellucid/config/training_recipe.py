@@ -30,7 +30,6 @@ SPECIAL_TOKENS = 4
 
 
 _ROUNDING = "its states would add up the rounding of every step"
-_EACH_LENGTH = "each length would be compiled again"
 _NO_EFFECT = "it drops only inputs, states between layers and outputs"
 
 
@@ -175,7 +174,6 @@ class Recipe(Strict):
         if self.model.decoder == "ssru":
             penalty = self.training.score_penalty_decoder
             rows: list[_Rule] = [
-                ("training.compile", self.training.compile, (False,), _EACH_LENGTH),
                 ("training.score_penalty_decoder", penalty, (0.0,), "its decoder scores nothing"),
             ]
             _check_allowed(rows, "a decoder of recurrent units (model.decoder = 'ssru')")
@@ -249,7 +247,6 @@ def _check_recurrent(training: TrainingConfig, decoding: DecodingConfig) -> None
         ("training.kernels", training.kernels, ("auto", "pytorch"), "only Transformers have them"),
         ("training.precision", training.precision, ("auto", "float32"), _ROUNDING),
         ("decoding.precision", decoding.precision, ("float32",), _ROUNDING),
-        ("training.compile", training.compile, (False,), _EACH_LENGTH),
         ("training.attention_dropout", training.attention_dropout, (0.0,), _NO_EFFECT),
         ("training.feed_forward_dropout", training.feed_forward_dropout, (0.0,), _NO_EFFECT),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -157,3 +157,39 @@ def _dropped_levels(rate: float) -> int:
 
 def _factor(dropped_levels: int) -> float:
     return _LEVELS / (_LEVELS - dropped_levels)
+
+
+@dataclass(frozen=True)
+class DropoutOnDevice(Dropout):
+    """Dropout whose seed and rates are data of a device, so that work with it can be recorded.
+
+    Masks follow from the generator's seed, which `key` makes of seed, step and part, and from the
+    order of the places, which is that of the model. The rates are those after the warm-up.
+
+    Attributes:
+        generator: of the device, seeded before the pass.
+        warmup: the share of its rates that dropout has now, a scalar on the device.
+    """
+
+    generator: torch.Generator = field(default_factory=torch.Generator)
+    warmup: Tensor = field(default_factory=lambda: torch.ones(()))
+
+    @property
+    def key(self) -> int:
+        """The seed of the generator for this step and part."""
+        # 63 of the key's 128 bits, which every seed of PyTorch can hold.
+        return derive_key(self.seed, "dropout", self.step, self.part) >> 65
+
+    def _drop(self, tensor: Tensor, place: str, rate: float) -> Tensor:
+        if not rate:
+            return tensor
+        levels = (self.warmup * (rate * _LEVELS)).round().clamp(max=_LEVELS - 1)
+        drawn = torch.randint(
+            _LEVELS,
+            tensor.shape,
+            dtype=torch.uint8,
+            device=tensor.device,
+            generator=self.generator,
+        )
+        factor = (_LEVELS / (_LEVELS - levels)).to(tensor.dtype)
+        return tensor * ((drawn >= levels) * factor)

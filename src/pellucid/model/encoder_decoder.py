@@ -53,9 +53,7 @@ def embed(
 def number_layers(layers: Iterable[Any]) -> Iterator[tuple[int, Any]]:
     """Number layers, giving way before each."""
     for index, layer in enumerate(layers):
-        # To give way runs code of the caller, which would break a compiler's graph.
-        if not torch.compiler.is_compiling():
-            give_way()
+        give_way()
         yield index, layer
 
 

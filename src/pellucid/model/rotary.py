@@ -18,7 +18,7 @@ IN_ATTENTION = ("rotary", "alibi", "relative")
 """The values of ``model.positions`` that act in self-attention."""
 
 
-def rotate(x_BHLK: Tensor, start: int, longest: int) -> Tensor:
+def rotate(x_BHLK: Tensor, start: int) -> Tensor:
     r"""Turn the vectors of positions ``start``, ``start + 1``, … (``rotary``): ``turned_BHLK``.
 
     The pair $(x_{2j}, x_{2j+1})$ of position i turns by the angle $i\,\omega_j$ with
@@ -33,7 +33,6 @@ def rotate(x_BHLK: Tensor, start: int, longest: int) -> Tensor:
     Args:
         x_BHLK: queries or keys.
         start: the position of the first.
-        longest: the most positions that the model has.
 
     Source:
         Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", section
@@ -42,7 +41,7 @@ def rotate(x_BHLK: Tensor, start: int, longest: int) -> Tensor:
     # In bfloat16 sines and cosines would be rounded to 8 bits before the products.
     wide = x_BHLK if x_BHLK.dtype == torch.float64 else x_BHLK.float()
     end = start + x_BHLK.shape[2]
-    waves = position_rows(start, end, like=wide, halves=False, max_length=longest)
+    waves = position_rows(start, end, like=wide, halves=False)
     sines = waves[:, 0::2]
     cosines = waves[:, 1::2]
     even = wide[..., 0::2]
@@ -89,14 +88,13 @@ class PositionsInside(nn.Module):
         is_inside = is_used and config.positions in IN_ATTENTION
         self.kind = config.positions if is_inside else "none"
         # One number for both sides, so that encoder and decoder share a table.
-        self._longest = max(config.max_source_length, config.max_target_length)
         if self.kind == "relative":
             self._farthest = config.max_relative_distance
             self.weight = nn.Parameter(torch.zeros(2 * self._farthest + 1, config.d_key))
 
     def turn(self, x_BHLK: Tensor, start: int) -> Tensor:
         """Turn queries or keys from a position on, if positions are rotary."""
-        return rotate(x_BHLK, start, self._longest) if self.kind == "rotary" else x_BHLK
+        return rotate(x_BHLK, start) if self.kind == "rotary" else x_BHLK
 
     def score(self, query_BHLK: Tensor, key_BHMK: Tensor) -> Tensor:
         """Stage 1 of attention, with relative positions in it: ``scores_BHLM``."""

@@ -77,7 +77,7 @@ class Stack(nn.Module):
             return self.positions.weight[start:end]
         kind = known_option(self.config, "positions", ("sinusoidal", "sinusoidal_halves"))
         halves = kind == "sinusoidal_halves"
-        return position_rows(start, end, like=like, halves=halves, max_length=self.max_length)
+        return position_rows(start, end, like=like, halves=halves)
 
     def leave(self, x_BLD: Tensor, site: Site) -> Tensor:
         """Apply the norm after the last layer, if there is one."""

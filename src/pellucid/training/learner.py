@@ -83,7 +83,13 @@ class Learner:
             self.optimizer.restore(checkpoint.tensors["optimizer"])
             self.averaging.restore(checkpoint.tensors["averaging"])
         self.updater = Updater(
-            self.model, self.optimizer, training, plan.precision, plan.processes, self._ranks
+            self.model,
+            self.optimizer,
+            training,
+            plan.precision,
+            plan.processes,
+            self._ranks,
+            averaging=self.averaging if plan.has_few_shapes else None,
         )
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
@@ -105,7 +111,8 @@ class Learner:
             state.skipped_updates += 1
             state.skipped_in_a_row += 1
             return
-        self.averaging.update()
+        if self.updater.recorded is None:
+            self.averaging.update()
         state.target_tokens += updated.num_target_tokens
         state.unlogged_tokens += updated.num_target_tokens
         state.unlogged_loss += updated.loss * updated.num_target_tokens

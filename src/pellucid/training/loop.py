@@ -31,6 +31,7 @@ from pellucid.training.console.messages import (
 from pellucid.training.console.training_progress import TrainingProgress
 from pellucid.training.feed import Feed, UpdateBatches
 from pellucid.training.learner import Learner, make_bundle_config
+from pellucid.training.plain import UpdateResult
 from pellucid.training.run.checkpoint import TrainingState, delete_later_checkpoints
 from pellucid.training.run.folder import RunFolder, read_chosen
 from pellucid.training.run.interruption import Interruption
@@ -214,6 +215,7 @@ class Trainer:
         self._times = LogTimes(state)
         self._interval = Interval()
         self._started = time.monotonic()
+        self._fault = ""
 
     @leave_lasting_objects()
     def run_to_the_end(
@@ -257,25 +259,24 @@ class Trainer:
         state.step += 1
         rate, muon_rate = learner.rates
         try:
-            updated = learner.updater.update(
+            known = learner.updater.advance(
                 state.step, update.batches, rate=rate, muon_rate=muon_rate
             )
         except LostRankError:
             state.step -= 1  # The next start makes this update.
             self._stop()
             raise
-        learner.count(updated)
-        changed = self.threads.count(updated.num_target_tokens, time.monotonic() - began)
+        num_tokens = sum(batch.num_target_tokens for batch in update.batches)
+        changed = self.threads.count(num_tokens, time.monotonic() - began)
         if changed is not None:
             self.run.log(changed)
+        if self._must_know:
+            known += learner.updater.read()
         state.seconds = time.monotonic() - self._started
-        if updated.was_made:
-            self._interval.add(updated)
-        elif must_roll_back(learner, self.run, updated):
+        if self._count(known):
             self._roll_back()
             return False
-        if updated.was_split:
-            self.run.log(f"Lowered the batches of step {state.step}: memory ran out.")
+        self._say_if_step_by_step()
         self._saver.keep_if_asked()
         bar.update(
             share_done(self.training, state),
@@ -289,6 +290,41 @@ class Trainer:
             self.run.log(expected_time(state, self.training, self._interval.seconds_per_update))
         self._record_if_due(update.epoch, rate)
         return True
+
+    @property
+    def _must_know(self) -> bool:
+        """True if the results of all updates are needed now, and not some updates later."""
+        state = self.learner.state
+        return (
+            state.step % self.training.log.log_every == 0
+            or self._times.is_line_due
+            or self._validator.is_due
+            or is_done(self.training, state)
+        )
+
+    def _count(self, known: Sequence[UpdateResult]) -> bool:
+        """Count the results of updates; return True if the run must go back to a checkpoint."""
+        for updated in known:
+            self.learner.count(updated)
+            if updated.was_made:
+                self._interval.add(updated)
+            elif must_roll_back(self.learner, self.run, updated):
+                return True
+            if updated.was_split:
+                step = updated.step or self.learner.state.step
+                self.run.log(f"Lowered the batches of step {step}: memory ran out.")
+        return False
+
+    def _say_if_step_by_step(self) -> None:
+        """Log once why a GPU does not repeat its updates by itself."""
+        recorded = self.learner.updater.recorded
+        if recorded is None or recorded.fault == self._fault:
+            return
+        self._fault = recorded.fault
+        self.run.log(
+            f"Updates are computed step by step, as the device cannot record them: {self._fault}. "
+            "They take longer; the numbers are the same."
+        )
 
     def _record_if_due(self, epoch: int, rate: float) -> None:
         interval = self._interval
@@ -370,6 +406,7 @@ class Trainer:
     def _save(self) -> bool:
         """Save a checkpoint, and leave the time it took out of the speed; return True if saved."""
         started = time.monotonic()
+        self._count(self.learner.updater.read())
         try:
             return self._saver.save_checkpoint()
         finally:

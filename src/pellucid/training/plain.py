@@ -99,6 +99,7 @@ class UpdateResult:
         was_made: False if loss or gradient was not finite: the weights are as they were.
         was_split: True if memory ran out, so that `Updater` cut batches.
         seconds_waited: time in which this process waited for the other ranks.
+        step: the update's number, if others have begun since.
     """
 
     loss: float
@@ -107,6 +108,7 @@ class UpdateResult:
     was_made: bool
     was_split: bool = False
     seconds_waited: float = field(default=0.0, compare=False)
+    step: int | None = None
 
 
 def move_weights(

@@ -285,7 +285,6 @@ def test_a_token_that_the_vocabulary_lacks_is_refused(side: str, token: int) -> 
         ({"d_key": 7}, {}, "model.num_heads times d_key is not a multiple of 16"),
         ({"projections": "qk", "d_value": 24}, {}, "model.projections is qk"),
         ({}, {"attention_dropout": 0.1}, "training.attention_dropout is above 0"),
-        ({}, {"compile": True}, "training.compile is true"),
     ],
 )
 def test_what_kernels_cannot_is_left_to_pytorch_and_said(

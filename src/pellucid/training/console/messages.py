@@ -206,6 +206,11 @@ def announce(
         )
     if shapes:
         yield shapes
+    if plan.device.type != "cpu" and learner.updater.recorded is None:
+        yield (
+            "Updates are computed step by step: only a single process with batches of few shapes "
+            "(training.shapes, training.processes) has the device repeat them by itself."
+        )
     if learner.state.step:
         yield f"Continuing after step {learner.state.step}."
     if course := learner.state.course:

@@ -115,7 +115,6 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         true_logit_P = torch.empty(num_rows, dtype=sums, device=states_PD.device)
         nll_P = torch.empty_like(true_logit_P)
         divergence = torch.zeros((), dtype=sums, device=states_PD.device)  # For R-Drop.
-        is_on_cpu = states_PD.device.type == "cpu"
         # With R-Drop both passes of a token must be in one chunk.
         multiple = FEWEST_ROWS if shapes_matter(states_PD) else 2 if r_drop else 1
         chunk = chunk_rows(vocabulary, multiple=multiple)
@@ -130,23 +129,17 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             if bias_V is not None:
                 logits_CV += bias_V
             true_logit_P[rows] = logits_CV[:real].gather(1, chunk_target_C1)[:, 0]
-            # On a GPU the few rows that underflow could not be found without waiting for it, so
-            # there all rows take the way that never does.
-            if not is_on_cpu:
-                nll_P[rows] = logits_CV[:real].to(sums).logsumexp(dim=1) - true_logit_P[rows]
             # In place: from here on the logits are gone.
             softmax_CV = torch.softmax(logits_CV, dim=1, out=logits_CV)
-            if is_on_cpu:
-                nll_P[rows] = -softmax_CV[:real].gather(1, chunk_target_C1)[:, 0].to(sums).log()
+            nll_P[rows] = -softmax_CV[:real].gather(1, chunk_target_C1)[:, 0].to(sums).log()
             if r_drop:
-                divergence += _add_r_drop_gradient(softmax_CV[:real], r_drop / 2)
+                divergence += add_r_drop_gradient(softmax_CV[:real], r_drop / 2).sum()
             _multiply_into(grad_states_PD[rows], softmax_CV, weight_VD)
             _add_product(grad_weight_DV, chunk_CD.T.contiguous(), softmax_CV, part_DV)
             if grad_bias_V is not None:
                 grad_bias_V += softmax_CV[:real].sum(dim=0, dtype=sums)
         grad_weight_VD = transposed_copy(grad_weight_DV)
-        if is_on_cpu:
-            _recompute_underflow(nll_P, true_logit_P, states_PD, weight_VD, bias_V)
+        _recompute_underflow(nll_P, true_logit_P, states_PD, weight_VD, bias_V)
         # The mean of all logits of a row: without a pass over them, from the mean of the weights.
         mean_P = states_PD.to(sums) @ weight_VD.mean(dim=0, dtype=sums)
         if bias_V is not None:
@@ -183,7 +176,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         )
 
 
-def _add_r_drop_gradient(softmax_CV: Tensor, half_alpha: float) -> Tensor:
+def add_r_drop_gradient(softmax_CV: Tensor, half_alpha: float) -> Tensor:
     r"""Add the gradient of R-Drop's divergences by each row's logits to its probabilities.
 
     The gradient of $KL(p\|q) + KL(q\|p)$ by the logits of p is
@@ -194,7 +187,7 @@ def _add_r_drop_gradient(softmax_CV: Tensor, half_alpha: float) -> Tensor:
         half_alpha: α / 2.
 
     Returns:
-        The sum of both divergences over all pairs.
+        The sum of both divergences of each pair, as a column.
     """
     wide = torch.promote_types(softmax_CV.dtype, torch.float32)
     p_CV = softmax_CV[::2].to(wide)
@@ -208,7 +201,7 @@ def _add_r_drop_gradient(softmax_CV: Tensor, half_alpha: float) -> Tensor:
     q_grad_CV = -q_CV * (ratio_CV + q_divergence_C1) + q_CV - p_CV
     softmax_CV[::2] = (p_CV + half_alpha * p_grad_CV).to(softmax_CV.dtype)
     softmax_CV[1::2] = (q_CV + half_alpha * q_grad_CV).to(softmax_CV.dtype)
-    return (p_divergence_C1 + q_divergence_C1).sum()
+    return p_divergence_C1 + q_divergence_C1
 
 
 def _multiply_into(product_CD: Tensor, left_CV: Tensor, right_VD: Tensor) -> None:
@@ -238,7 +231,7 @@ def _recompute_underflow(
 ) -> None:
     """Compute −log p(y) again for rows whose p(y) was too small for a float.
 
-    Only on the processor: finding these rows on another device would have to wait for it.
+    A device would have to be waited for to find them: see `masked_cross_entropy`.
     """
     lost = (nll_P > -math.log(torch.finfo(nll_P.dtype).tiny)).nonzero()[:, 0]
     for rows in torch.split(lost, chunk_rows(len(weight_VD))):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +18,8 @@ from pellucid.training.fast.bfloat16 import (
     make_shapes_repeat,
     sum_lookups_in_float32,
 )
-from pellucid.training.fast.compiled import CompiledTransformer
 from pellucid.training.fast.loss import interleave, smoothed_cross_entropy
+from pellucid.training.fast.loss_on_device import masked_cross_entropy
 from pellucid.training.update.batch_parts import to_device
 
 
@@ -34,6 +34,8 @@ class ModelOnPyTorch:
         training: the settings.
         precision: of the passes.
         losses: those that are computed from attention.
+        masks_padding: True if the loss skips padding by a mask; by default on every device but the
+            processor, where real rows are selected.
     """
 
     def __init__(
@@ -42,23 +44,25 @@ class ModelOnPyTorch:
         training: TrainingConfig,
         precision: Literal["float32", "bfloat16"],
         losses: AttentionLosses,
+        *,
+        masks_padding: bool = False,
     ) -> None:
         self._model = model
         self._working = model
         self._device = next(model.parameters()).device
+        self._masks_padding = masks_padding or self._device.type != "cpu"
         leave_shapes_unplanned(self._device)
         self._losses = losses
         self._output_gradient: Float32Gradient | None = None
         if precision == "bfloat16":
             self._working = copy.deepcopy(model).to(torch.bfloat16)
-            if self._device.type == "cpu" and not training.compile:
+            if not self._masks_padding:
                 make_shapes_repeat(self._working)
                 sum_lookups_in_float32(self._working, model)
                 if model.output_weight.requires_grad:
                     self._output_gradient = Float32Gradient(model.output_weight)
         self._weights = trained(model)
         self._working_weights = trained(self._working)
-        self._compiled = CompiledTransformer(self._working, training) if training.compile else None
 
     def refresh_weights(self) -> None:
         """Copy the weights as they are now."""
@@ -72,15 +76,31 @@ class ModelOnPyTorch:
             parameter.grad = None
 
     def add_gradient(
-        self, batch: Batch, dropout: Dropout, *, smoothing: float, share: float, r_drop: float = 0.0
+        self,
+        batch: Batch,
+        dropout: Dropout,
+        *,
+        smoothing: float,
+        share: float | Tensor,
+        r_drop: float = 0.0,
     ) -> Tensor:
         """Add a gradient, as ``ModelOnKernels.add_gradient`` does in the kernels' model."""
-        real_P = batch.target_mask_BT.flatten().nonzero()[:, 0].to(self._device)
+        batch = to_device(batch, self._device)
+        compute = self._masked_loss if self._masks_padding else self._loss_of_real_rows
+        smoothed, loss = compute(batch, self._run(batch, dropout), smoothing, r_drop)
+        (self._losses.add_to(smoothed, batch) * share).backward()  # type: ignore[no-untyped-call]
+        if self._working is not self._model:
+            self._gather()
+        return loss
+
+    def _loss_of_real_rows(
+        self, batch: Batch, states_BTD: Tensor, smoothing: float, r_drop: float
+    ) -> tuple[Tensor, Tensor]:
+        real_P = batch.target_mask_BT.flatten().nonzero()[:, 0]
         if r_drop:
             real_P = interleave(real_P)
-        batch = to_device(batch, self._device)
-        smoothed, loss = smoothed_cross_entropy(
-            self._run(batch, dropout).flatten(0, 1)[real_P],
+        return smoothed_cross_entropy(
+            states_BTD.flatten(0, 1)[real_P],
             self._working.output_weight,
             self._working.output_bias,
             batch.target_out_BT.flatten()[real_P],
@@ -88,32 +108,40 @@ class ModelOnPyTorch:
             r_drop=r_drop,
             weight_gradient=self._output_gradient,
         )
-        (self._losses.add_to(smoothed, batch) * share).backward()  # type: ignore[no-untyped-call]
-        if self._working is not self._model:
-            self._gather()
-        return loss
+
+    def _masked_loss(
+        self, batch: Batch, states_BTD: Tensor, smoothing: float, r_drop: float
+    ) -> tuple[Tensor, Tensor]:
+        rows = [states_BTD.flatten(0, 1), batch.target_out_BT, batch.target_mask_BT]
+        rows[1:] = [one.flatten() for one in rows[1:]]
+        if r_drop:
+            rows = [interleave(one) for one in rows]
+        states_PD, target_P, real_P = rows
+        return masked_cross_entropy(
+            states_PD,
+            self._working.output_weight,
+            self._working.output_bias,
+            target_P,
+            real_P,
+            smoothing=smoothing,
+            r_drop=r_drop,
+        )
 
     def _run(self, batch: Batch, dropout: Dropout) -> Tensor:
         """Run encoder and decoder: the decoder's state at every target position."""
         model = self._working
-        encode: Any = model.encode
-        decode: Any = model.decode
-        dropping = dropout
-        if self._compiled is not None:
-            encode = self._compiled.encode
-            decode = self._compiled.decode
-            dropping = self._compiled.with_masks_of(dropout)
         probe = self._losses if self._losses.sites else None
-        memory_BSD = encode(batch.source_BS, batch.source_mask_BS, probe=probe, dropout=dropping)
-        states_BTD: Tensor = decode(
+        memory_BSD = model.encode(
+            batch.source_BS, batch.source_mask_BS, probe=probe, dropout=dropout
+        )
+        return model.decode(
             batch.target_in_BT,
             memory_BSD,
             batch.source_mask_BS,
             target_mask_BT=None if model.config.look_ahead_mask else batch.target_mask_BT,
             probe=probe,
-            dropout=dropping,
+            dropout=dropout,
         )
-        return states_BTD
 
     def _gather(self) -> None:
         """Add the gradients of the copy to those of the model."""

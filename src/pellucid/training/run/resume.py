@@ -154,8 +154,8 @@ def must_roll_back(learner: Learner, run: RunFolder, updated: UpdateResult) -> b
     """
     state = learner.state
     run.log(
-        f"Skipped update {state.step}: its loss is {updated.loss:g} and its gradient's length "
-        f"{updated.gradient_norm:g}. The weights are as they were."
+        f"Skipped update {updated.step or state.step}: its loss is {updated.loss:g} and its "
+        f"gradient's length {updated.gradient_norm:g}. The weights are as they were."
     )
     if state.skipped_in_a_row < SKIPPED_BEFORE_ROLL_BACK:
         return False

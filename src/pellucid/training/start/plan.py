@@ -12,7 +12,6 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.machine.devices import choose_device
 from pellucid.machine.hardware import choose_precision, reachable_memory
-from pellucid.training.fast.compiled import require_compiler
 from pellucid.training.fast.kernels.kernel_model import KernelChoice, choose_kernels
 from pellucid.training.run.checkpoint import TrainingState
 from pellucid.training.update.memory_estimate import MemoryNeeds, count_parameters, require_memory
@@ -107,8 +106,8 @@ def make_plan(
         ranks: the processes that will share every update.
 
     Raises:
-        ConfigurationError: the device or a compiler that was asked for does not exist, ranks
-            cannot share the batches, or training does not fit into memory.
+        ConfigurationError: the device that was asked for does not exist, ranks cannot share the
+            batches, or training does not fit into memory.
     """
     if ranks is not None and ranks.place and ":" in training.device:
         raise ConfigurationError(
@@ -137,8 +136,6 @@ def make_plan(
     if ranks.place:  # Each GPU has its own memory.
         here = 1 if device.type == "cuda" else ranks.place.num_local
     require_memory(model, training, device)
-    if training.compile:
-        require_compiler(device)
     needs = MemoryNeeds(
         model,
         training,

@@ -94,8 +94,8 @@ def tensors_of(batch: Batch) -> dict[str, Tensor]:
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
-    """Copy a batch to a device, without waiting for the copy."""
-    if device.type == "cpu":
+    """Copy a batch to a device, unless it is there, without waiting for the copy."""
+    if batch.source_BS.device.type == device.type:
         return batch
     tensors = {
         name: tensor.pin_memory().to(device, non_blocking=True)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-from pellucid.attention.fast import SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.machine.hardware import available_memory
@@ -107,8 +106,7 @@ class MemoryNeeds:
             # Measured at the peak of autograd, which computes one layer's penalty at a time.
             scores += min(1, num_penalized) * 6 * scores_bytes
             return _memory_on_kernels(model, positions, bytes_per_number) + scores
-        is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
-        is_plain = training.attention_dropout > 0 or (training.compile and is_short)
+        is_plain = training.attention_dropout > 0
         # Attention's weights are float32 on a processor, whatever the precision.
         is_biased = model.positions in ("alibi", "relative")
         seen = 3 * longest * (4 // bytes_per_number) if is_plain or is_biased else 0

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypeVar
+
+import torch
 
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
+from pellucid.machine.graphs import make_graphs
 from pellucid.model import EncoderDecoder
 from pellucid.training.plain import UpdateResult, move_weights
-from pellucid.training.update.batch_parts import make_pieces, split_batch
+from pellucid.training.update.batch_parts import BatchPart, make_pieces, split_batch
 from pellucid.training.update.passes import Passes, is_out_of_memory
 from pellucid.training.update.ranks import RankedPasses, Ranks
+from pellucid.training.update.recorded import RecordedUpdates
+from pellucid.training.weights.averaging import Averaging
 from pellucid.training.weights.optimizer import Optimizer
+
+T = TypeVar("T")
 
 
 class Updater:
@@ -27,6 +34,11 @@ class Updater:
         precision: of the passes.
         processes: parts that every batch is cut into.
         ranks: the processes that share them; by default as many are started.
+        averaging: given if batches have few shapes, so that a GPU can repeat updates by itself: it
+            then updates this average, too.
+
+    Attributes:
+        recorded: the updates of such a GPU; None if they are made step by step.
     """
 
     def __init__(
@@ -37,23 +49,46 @@ class Updater:
         precision: Literal["float32", "bfloat16"],
         processes: int = 1,
         ranks: Ranks | None = None,
+        averaging: Averaging | None = None,
     ) -> None:
         self._optimizer = optimizer
         self._training = training
         self._processes = processes
-        self._passes: Passes | RankedPasses
+        self._passes: Passes | RankedPasses | None = None
+        self.recorded: RecordedUpdates | None = None
+        device = next(model.parameters()).device
+        number = (ranks or Ranks()).count(device, processes)
+        if averaging is not None and number == processes == 1:
+            generator = torch.Generator(device)
+            graphs = make_graphs(device, generator)
+            if graphs is not None:
+                self.recorded = RecordedUpdates(
+                    model, optimizer, training, precision, averaging, graphs, generator
+                )
+                return
         if processes * training.accumulate == 1:
             # One piece needs no tree of sums, and so no second buffer as large as the weights.
             self._passes = Passes(model, training, precision)
         else:
-            ranks = ranks or Ranks()
-            number = ranks.count(next(model.parameters()).device, processes)
-            self._passes = RankedPasses(model, training, precision, ranks, number)
+            self._passes = RankedPasses(model, training, precision, ranks or Ranks(), number)
+
+    def advance(
+        self, step: int, batches: Sequence[Batch], *, rate: float, muon_rate: float
+    ) -> list[UpdateResult]:
+        """Make one update, and return the results that are known: maybe only earlier ones."""
+        if self.recorded is None:
+            return [self.update(step, batches, rate=rate, muon_rate=muon_rate)]
+        self._begin(self.recorded, step, batches, rate=rate, muon_rate=muon_rate)
+        return self.recorded.read()
+
+    def read(self) -> list[UpdateResult]:
+        """Return the results that are not known yet, and wait for them."""
+        return [] if self.recorded is None else self.recorded.read(most_unread=0)
 
     def update(
         self, step: int, batches: Sequence[Batch], *, rate: float, muon_rate: float
     ) -> UpdateResult:
-        """Make one update.
+        """Make one update, and wait for its result.
 
         If memory runs out, every batch is cut in two and the update starts again.
 
@@ -66,20 +101,16 @@ class Updater:
         Raises:
             TrainingError: a single pair does not fit into memory.
         """
+        if self.recorded is not None:
+            self._begin(self.recorded, step, batches, rate=rate, muon_rate=muon_rate)
+            return self.read()[-1]
         passes = self._passes
+        assert passes is not None
         passes.refresh_weights()
         parts = [part for batch in batches for part in split_batch(batch, self._processes)]
-        was_split = False
-        while True:
-            try:
-                mean_loss = passes.sum_gradients(step, make_pieces(parts))
-                break
-            except (MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
-            # Only here: within the except block the traceback would still hold the pass's tensors.
-            parts = _halve(parts)
-            was_split = True
+        mean_loss, was_split = _in_memory(
+            parts, lambda pieces, _: passes.sum_gradients(step, pieces)
+        )
         updated = move_weights(
             self._optimizer,
             self._training,
@@ -89,6 +120,20 @@ class Updater:
             muon_rate=muon_rate,
         )
         return replace(updated, was_split=was_split, seconds_waited=passes.seconds_waited)
+
+    def _begin(
+        self,
+        recorded: RecordedUpdates,
+        step: int,
+        batches: Sequence[Batch],
+        *,
+        rate: float,
+        muon_rate: float,
+    ) -> None:
+        def begin(pieces: list[BatchPart], was_split: bool) -> None:
+            recorded.begin(step, pieces, rate=rate, muon_rate=muon_rate, was_split=was_split)
+
+        _in_memory(list(batches), begin)
 
     def start(self) -> None:
         """Link the other ranks, if there are to be any; otherwise the first update does.
@@ -103,6 +148,20 @@ class Updater:
         """End the ranks that were started here; the next update starts them again."""
         if isinstance(self._passes, RankedPasses):
             self._passes.close()
+
+
+def _in_memory(parts: list[Batch], compute: Callable[[list[BatchPart], bool], T]) -> tuple[T, bool]:
+    """Compute the parts of an update, and cut them in two as long as memory runs out."""
+    was_split = False
+    while True:
+        try:
+            return compute(make_pieces(parts), was_split), was_split
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+        # Only here: within the except block the traceback would still hold the pass's tensors.
+        parts = _halve(parts)
+        was_split = True
 
 
 def _halve(parts: Sequence[Batch]) -> list[Batch]:

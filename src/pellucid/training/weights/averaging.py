@@ -36,24 +36,38 @@ class Averaging:
         self._kind = training.averaging
         self._decay = training.averaging_decay
         self._count = training.averaging_count
-        self._num_updates = 0
+        self._num_updates = torch.zeros((), dtype=torch.int64)
         self._running = {}
         if self._kind == "running":
             self._running = self._copy()
+            self._num_updates = self._num_updates.to(next(model.parameters()).device)
         self._copies: list[tuple[float, dict[str, Tensor]]] = []
 
     @torch.no_grad()
-    def update(self) -> None:
-        """Include the weights after an update; only a running average does."""
+    def update(self, was_made: Tensor | None = None) -> None:
+        """Include the weights after an update; only a running average does.
+
+        Args:
+            was_made: on a device, whether there was an update, as a truth value that only the
+                device reads; None if there was.
+        """
         if self._kind != "running":
             return
-        t = self._num_updates
+        running = list(self._running.values())
+        trained = list(self._trained().values())
         # At first it spans few updates, so that random weights soon count little.
-        decay = min(self._decay, (1 + t) / (10 + t))
-        self._num_updates += 1
-        torch._foreach_lerp_(
-            list(self._running.values()), list(self._trained().values()), 1 - decay
-        )
+        if was_made is None:
+            t = int(self._num_updates)
+            decay = min(self._decay, (1 + t) / (10 + t))
+            torch._foreach_lerp_(running, trained, 1 - decay)
+            self._num_updates += 1
+        else:
+            count = self._num_updates
+            weight = (1 - ((1 + count) / (10 + count)).clamp(max=self._decay)) * was_made
+            steps = torch._foreach_sub(trained, running)
+            torch._foreach_mul_(steps, weight)
+            torch._foreach_add_(running, steps)
+            count += was_made
 
     @torch.no_grad()
     def weights(self) -> dict[str, Tensor]:
@@ -111,12 +125,10 @@ class Averaging:
         self._copies = [
             (float(own[f"{index}.bleu"]), copy) for index, (_, copy) in enumerate(copies)
         ]
-        if self._kind == "running":
-            self._num_updates = int(own["num_updates"])
 
     def _named(self, copies: Sequence[tuple[float, Mapping[str, Tensor]]]) -> dict[str, Tensor]:
         if self._kind == "running":
-            count = {"num_updates": torch.tensor(self._num_updates)}
+            count = {"num_updates": self._num_updates}
             return count | {f"running.{name}": value for name, value in self._running.items()}
         found = {}
         for number, (bleu, weights) in enumerate(copies):

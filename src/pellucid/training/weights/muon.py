@@ -70,8 +70,14 @@ class Muon:
             self._stacks += [names[at : at + number] for at in range(0, len(names), number)]
 
     @torch.no_grad()
-    def step(self, rate: float) -> None:
-        """Make one update; matrices without a gradient are not changed."""
+    def step(self, rate: float | Tensor, is_finite: Tensor | None = None) -> None:
+        """Make one update; matrices without a gradient are not changed.
+
+        Args:
+            rate: the learning rate.
+            is_finite: on a device, whether there is to be an update: without one the rate must be
+                0, and the momentum stays.
+        """
         for names in self._stacks:
             moved = [name for name in names if self._matrices[name].grad is not None]
             if not moved:
@@ -79,16 +85,23 @@ class Muon:
             weights = [self._matrices[name] for name in moved]
             gradients = [weight.grad for weight in weights if weight.grad is not None]
             momenta = [self._momentum[name] for name in moved]
-            torch._foreach_mul_(momenta, MOMENTUM)
+            kept: float | Tensor = MOMENTUM
+            if is_finite is not None:
+                gradients = list(torch.where(is_finite, torch.stack(gradients), 0).unbind())
+                kept = torch.where(is_finite, MOMENTUM, 1.0)
+            torch._foreach_mul_(momenta, kept)
             torch._foreach_add_(momenta, gradients)
             # Nesterov momentum: one step ahead of the momentum itself.
             ahead = torch._foreach_add(gradients, momenta, alpha=MOMENTUM)
-            directions = self._orthogonalize(torch.stack(ahead)).unbind()
+            directions = self._orthogonalize(torch.stack(ahead))
             num_rows, num_columns = weights[0].shape
             size = rate * math.sqrt(max(1.0, num_rows / num_columns))
             if self._weight_decay:
                 torch._foreach_mul_(weights, 1 - rate * self._weight_decay)
-            torch._foreach_add_(weights, directions, alpha=-size)
+            if isinstance(size, Tensor):
+                torch._foreach_sub_(weights, (directions * size).unbind())
+            else:
+                torch._foreach_add_(weights, directions.unbind(), alpha=-size)
 
     def _has_kernels_for(self, shape: torch.Size) -> bool:
         return self._kernels is not None and not any(size % WIDTH_STEP for size in shape[-2:])

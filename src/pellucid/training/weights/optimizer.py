@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -75,6 +75,20 @@ class Optimizer:
                 "exp_avg": torch.zeros_like(parameter),
                 "exp_avg_sq": torch.zeros_like(parameter),
             }
+
+    def step_if(self, is_finite: Tensor, rate: Tensor, muon_rate: Tensor) -> None:
+        """Do as `step` does, or nothing, without asking the device which of the two."""
+        # The fused update takes this from scalers of gradients, which skip updates alike.
+        adam: Any = self._adam
+        adam.found_inf = (~is_finite).float()
+        # Before it is recorded it runs a few times as it is, which PyTorch would warn about.
+        adam._warned_capturable_if_run_uncaptured = True
+        for group in self._adam.param_groups:
+            group["lr"] = rate
+            group["capturable"] = True
+        self._adam.step()
+        if self._muon is not None:
+            self._muon.step(muon_rate * is_finite, is_finite)
 
     def step(self, rate: float, muon_rate: float) -> None:
         """Make one update at these rates; parameters without a gradient are not changed."""

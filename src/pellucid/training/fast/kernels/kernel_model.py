@@ -98,7 +98,6 @@ def _reason_against(
         str(unlisted := explain_unlisted(model, ACCEPTED)): unlisted is not None,
         f"the device is {device.type}": device.type != "cpu",
         "the output has a bias": has_output_bias,
-        "training.compile is true": training.compile,
         "training.attention_dropout is above 0": training.attention_dropout > 0,
         f"{odd} is not a multiple of {WIDTH_STEP}": odd is not None,
     }
