@@ -38,14 +38,14 @@ def test_recurrent_model_is_small_and_of_its_recipe() -> None:
     assert bundle.config.model == recipe.model.model_copy(update=vocabularies)
 
 
-def test_both_packaged_models_have_the_same_words_text_and_size() -> None:
+def test_both_packaged_models_share_their_words() -> None:
+    """The Transformer may have read more, and so know more words than the recurrent model."""
     demo, recurrent = (load_bundle(resolve_model(name)) for name in ("demo", "demo-recurrent"))
     for side in ("source", "target"):
-        assert recurrent.tokenizer.vocabulary(side) == demo.tokenizer.vocabulary(side)
-    text = [bundle.manifest["data"]["text"] for bundle in (demo, recurrent)]
-    assert text[0] == text[1]
+        words, others = ({*one.tokenizer.vocabulary(side)} for one in (demo, recurrent))
+        assert len(others & words) > 0.9 * len(others)
     counts = [sum(p.numel() for p in bundle.model.parameters()) for bundle in (demo, recurrent)]
-    assert counts[1] == pytest.approx(counts[0], rel=0.05)
+    assert counts[1] <= 1.05 * counts[0]
 
 
 @pytest.mark.parametrize(
