@@ -6,6 +6,7 @@ may end at any time.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import math
@@ -77,9 +78,15 @@ def _limit_time(seconds: float) -> None:
 def _do(
     text: str, form: str, languages: Sequence[str], translations: list[Any] | None = None
 ) -> Any:
-    """Read a document's segments, or with their translations write it."""
+    """Read a document's segments, or with their translations write it; archives are in Base64."""
     source, target = languages
-    parts = list(FORMATS[form].read(text, How(languages=(source, target))))
+    how = How("the file", (source, target))
+    kind = FORMATS[form]
+    content = b""
+    if kind.is_zip:
+        content = base64.b64decode(text)
+        text = kind.unpack(content, how)
+    parts = list(kind.read(text, how))
     units = [one for one in parts if isinstance(one, Unit)]
     segments = [one for unit in units for one in unit.segments]
     distinct: dict[tuple[object, ...], Segment] = {}
@@ -92,10 +99,11 @@ def _do(
     for unit in units:
         unit.is_marked = True
         for one in unit.segments:
-            source_words, text, words, links = found[(one.needs_links, *one.key)]
+            source_words, answer, words, links = found[(one.needs_links, *one.key)]
             alignment = None if links is None else [(i, j) for i, j in links]
-            write_segment(one, [GivenTranslation(text, words, alignment)], source_words)
-    return "".join(map(str, parts))
+            write_segment(one, [GivenTranslation(answer, words, alignment)], source_words)
+    written = "".join(map(str, parts))
+    return base64.b64encode(kind.pack(content, written)).decode() if kind.is_zip else written
 
 
 def _describe(segment: Segment) -> tuple[str, bool, list[tuple[int, int]]]:
