@@ -117,6 +117,16 @@ FORMATS: Mapping[str, Format] = {one.name: one for one in _ALL}
 PAIRED: Mapping[str, Format] = {end: one for one in _ALL if one.has_pairs for end in one.endings}
 """Formats of texts with their translations, by the endings of names."""
 ENDINGS: Mapping[str, Format] = {ending: one for one in _ALL for ending in one.endings}
+ADVICE: Mapping[str, str] = {
+    ".pdf": "A PDF holds places of letters, and no paragraphs to write a translation into. Take "
+    "the file that it was made from, or convert it to .docx or .odt",
+    **dict.fromkeys((".doc", ".dot"), "Save it as .docx"),
+    ".ppt": "Save it as .pptx",
+    ".xls": "Save it as .xlsx",
+    ".rtf": "Save it as .odt or .docx",
+    ".mobi": "Convert it to .epub",
+}
+"""What to do with a document that has no reader, by the ending of its name."""
 
 
 def format_of(name: str) -> Format | None:

@@ -112,7 +112,10 @@ def read_office(source: Source) -> Iterator[str | Unit]:
     Raises:
         DataError: a part is not XML.
     """
-    parts = [one.split("\n", 1) for one in source.text.split(EDGE)[1:]]
+    before, *own = source.text.split(EDGE)
+    if before:
+        source.refuse(0, "An office file must be a zip archive, but is a text", "Take the archive.")
+    parts = [one.partition("\n")[::2] for one in own]
     columns = {unescape(name) for _, text in parts for name in _COLUMN.findall(text)}
     for name, text in parts:
         yield f"{EDGE}{name}\n"
@@ -206,7 +209,7 @@ class _Part:
             if count:
                 stop = (rest[0].start, rest[0].levels)
                 pieces.append(self._text[done : edge[0]])
-                pieces += make_runs(self._text, held[:count], edge, stop)
+                pieces.append(make_runs(self._text, held[:count], edge, stop))
                 done = rest[0].start
             for one in rest:
                 pieces += [self._text[done : one.start], *one.pieces]
@@ -221,7 +224,7 @@ class _Part:
         items: list[Item] = []
         opened: list[Level] = []
         has_lines = paragraph.name in ("si", "is")
-        waiting: list[Node | Level] = paragraph.nodes[::-1]
+        waiting: list[Node | Level] = [*reversed(paragraph.nodes)]
         while waiting:
             node = waiting.pop()
             if isinstance(node, Level):
@@ -267,9 +270,7 @@ class _Part:
     ) -> Item:
         return Item(role, start, end, levels, after, pieces=[self._text[start:end]])
 
-    def _lines(
-        self, node: Node, levels: tuple[Level, ...], *, has_lines: bool
-    ) -> Iterator[Item]:
+    def _lines(self, node: Node, levels: tuple[Level, ...], *, has_lines: bool) -> Iterator[Item]:
         """Cut a text at its line ends if they are shown."""
         raw = node.raw
         place = 0
@@ -321,7 +322,8 @@ def _join_fields(text: str, items: list[Item]) -> list[Item]:
     begun: list[int] = []
     middle = -1
     for place, item in enumerate(items):
-        kind = item.node.attributes.get("w:fldCharType") if _is_field(item) else None
+        is_field = item.node is not None and item.node.name == _FIELD
+        kind = item.node.attributes.get("w:fldCharType") if item.node and is_field else None
         if kind == "begin":
             begun.append(place)
         elif kind == "separate" and len(begun) == 1:
@@ -356,9 +358,3 @@ def _join_fields(text: str, items: list[Item]) -> list[Item]:
         joined.append(item)
         place += 1
     return joined
-
-
-def _is_field(item: Item) -> bool:
-    return item.node is not None and item.node.name == _FIELD
-
-

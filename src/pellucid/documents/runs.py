@@ -81,7 +81,7 @@ Edge = tuple[int, Sequence[Level]]
 """A place and the elements that are open there."""
 
 
-def make_runs(text: str, items: Sequence[Item], edge: Edge, stop: Edge) -> list[Piece]:
+def make_runs(text: str, items: Sequence[Item], edge: Edge, stop: Edge) -> Segment:
     """Make a segment of the texts of a sentence and what is between them.
 
     Args:
@@ -102,7 +102,7 @@ def make_runs(text: str, items: Sequence[Item], edge: Edge, stop: Edge) -> list[
     canonical = made.pieces
     made.pieces = raw
     made.syntax = Syntax(MARKUP, finish=partial(_finish, canonical, raw, writer.frame))
-    return [made] if not made.is_blank else raw
+    return made
 
 
 def _finish(

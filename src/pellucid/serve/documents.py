@@ -36,17 +36,52 @@ class _Read:
 
     def rows(self, linked: Translations, plain: Translations) -> Sequence[Sequence[object]]:
         """List the translations of the segments as the worker takes them."""
-        found = []
+        found: list[Sequence[object]] = []
         for segment, needs_links in self.segments:
             one = (linked if needs_links else plain)[segment.key]
+            if one.error is not None:
+                found.append(((), None, (), None, one.error))
+                continue
             best = one.hypotheses[0]
-            found.append((one.source_words, best.text, best.words, best.alignment))
+            own = (one.source_words, best.text, best.words, best.alignment)
+            found.append((*own, _doubt(segment, one)))
         return found
 
 
+@dataclass(frozen=True)
+class WrittenDocument:
+    """A translated document.
+
+    Attributes:
+        text: the document; an archive is in Base64.
+        unsure: of the texts to look at the line, the key and the reason.
+    """
+
+    text: str
+    unsure: Sequence[tuple[int, str, str]]
+
+
+def _doubt(segment: Segment, translation: Translation) -> str:
+    """Say why a translation should be looked at; empty if nothing is known."""
+    notes = translation.notes
+    if notes.flags:
+        return f"the translation looks wrong: {', '.join(notes.flags)}"
+    # Placeholders return as they are, whatever the model reads.
+    rest = segment.text
+    for copied in segment.copies:
+        rest = rest.replace(copied, " ", 1)
+    unknown = dict.fromkeys(one for one in (*notes.unknown_words, *notes.unknown) if one in rest)
+    return f"unknown to the model: {' '.join(unknown)}" if unknown else ""
+
+
 async def translate_documents(
-    parts: Parts, task: Translate, documents: Sequence[str], form: str = "html"
-) -> list[str]:
+    parts: Parts,
+    task: Translate,
+    documents: Sequence[str],
+    form: str = "html",
+    *,
+    keeps_faulty: bool = False,
+) -> list[WrittenDocument]:
     """Translate documents, keeping their tags.
 
     Args:
@@ -54,6 +89,7 @@ async def translate_documents(
         task: how to translate, with links.
         documents: fragments or whole documents.
         form: the name of their format.
+        keeps_faulty: True to leave a sentence that cannot be translated as it is.
 
     Raises:
         Problem: 400, a sentence cannot be translated, or a document is not of its format; 413, it
@@ -72,10 +108,15 @@ async def translate_documents(
     # Links cost a pass of the decoder more, and only tags within sentences need them.
     linked = await _translate(parts, task, read, needs_links=True)
     plain = await _translate(parts, replace(task, align=None), read, needs_links=False)
+    faults = (one.error for one in (*linked.values(), *plain.values()))
+    fault = next((one for one in faults if one is not None), None)
+    if fault is not None and not keeps_faulty:
+        raise Problem(400, f"Cannot translate text: {fault}")
     written = []
     for document in read:
         rows = await asyncio.to_thread(document.rows, linked, plain)
-        written.append(await worker.write(document.text, form, languages, rows))
+        answer = await worker.write(document.text, form, languages, rows)
+        written.append(WrittenDocument(*answer))
     return written
 
 
@@ -100,9 +141,6 @@ async def _translate(
         _hide, task.model.translator.tokenizers, read, needs_links=needs_links
     )
     translations = await parts.translate(task, texts)
-    fault = next((one.error for one in translations if one.error is not None), None)
-    if fault is not None:
-        raise Problem(400, f"Cannot translate text: {fault}")
     shown = await asyncio.to_thread(hidden.show, translations, [str(key[0]) for key in keys])
     return dict(zip(keys, shown, strict=True))
 

@@ -28,6 +28,9 @@ from pellucid.machine.processes import Take, serve_parent
 # Each point is a tenth less of a processor that others ask for as well: about a third is left.
 NICE = 5
 
+MOST_REASONS = 1000
+"""Texts to look at that an answer names."""
+
 
 def serve_documents(descriptor: int, seconds: float, most_bytes: int, memory_code: int) -> NoReturn:
     """Read and write documents until the server ends.
@@ -99,11 +102,17 @@ def _do(
     for unit in units:
         unit.is_marked = True
         for one in unit.segments:
-            source_words, answer, words, links = found[(one.needs_links, *one.key)]
-            alignment = None if links is None else [(i, j) for i, j in links]
-            write_segment(one, [GivenTranslation(answer, words, alignment)], source_words)
+            source_words, answer, words, links, doubt = found[(one.needs_links, *one.key)]
+            # None stands for a text that cannot be translated: the source stays.
+            if answer is not None:
+                alignment = None if links is None else [(i, j) for i, j in links]
+                write_segment(one, [GivenTranslation(answer, words, alignment)], source_words)
+            one.reason = one.reason or doubt
     written = "".join(map(str, parts))
-    return base64.b64encode(kind.pack(content, written)).decode() if kind.is_zip else written
+    if kind.is_zip:
+        written = base64.b64encode(kind.pack(content, written)).decode()
+    unsure = [one for one in units if one.reason]
+    return written, [(one.line, one.key, one.reason) for one in unsure[:MOST_REASONS]]
 
 
 def _describe(segment: Segment) -> tuple[str, bool, list[tuple[int, int]]]:
