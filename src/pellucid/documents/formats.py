@@ -40,17 +40,17 @@ class Format:
         """Read an archive as the text that `read` takes.
 
         Raises:
-            DataError: as for `pellucid.documents.zip_files.unpack`.
+            DataError: as for `pellucid.documents.zip_files.unpack_document`.
         """
-        from pellucid.documents.zip_files import unpack
+        from pellucid.documents.zip_files import unpack_document
 
-        return unpack(content, self.name, how)
+        return unpack_document(content, self.name, how)
 
     def pack(self, content: bytes, document: str) -> bytes:
         """Put a document that was read from an archive, and translated, back into it."""
-        from pellucid.documents.zip_files import pack
+        from pellucid.documents.zip_files import pack_document
 
-        return pack(content, document)
+        return pack_document(content, document)
 
     def read(self, text: str | Iterable[str], how: How) -> Iterator[str | Unit]:
         """Read a document as copied strings and units.

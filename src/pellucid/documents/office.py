@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pellucid.documents.escapes import REFERENCES, Strings
 from pellucid.documents.markup.lexing import unescape
 from pellucid.documents.markup.segments import MARKUP, MOST_DEPTH, Piece, Spelled
-from pellucid.documents.runs import Form, Item, Level, make_runs
+from pellucid.documents.runs import Item, Level, Tags, make_runs
 from pellucid.documents.units import Source, Unit
 from pellucid.documents.web import read_html
 from pellucid.documents.xml import Node, read_xml
@@ -306,7 +306,7 @@ class _Part:
             space = "" if tag.startswith("a:") else ' xml:space="preserve"'
             opening = f"<{tag}{space}>"
         return Level(
-            name, Form(opening, closing), node.close, node.end, is_run and not is_fence, is_fence
+            name, Tags(opening, closing), node.close, node.end, is_run and not is_fence, is_fence
         )
 
     def _shown(self, node: Node) -> str:

@@ -20,7 +20,7 @@ _MARKS = re.compile("[\x02-\x05]")
 
 
 @dataclass(frozen=True)
-class Form:
+class Tags:
     """The tags around a text."""
 
     opening: str = ""
@@ -41,7 +41,7 @@ class Level:
     """
 
     name: str
-    form: Form
+    form: Tags
     close: int
     end: int
     is_run: bool
@@ -106,7 +106,7 @@ def make_runs(text: str, items: Sequence[Item], edge: Edge, stop: Edge) -> Segme
 
 
 def _finish(
-    canonical: Sequence[Piece], raw: Sequence[Piece], frame: Form, _: Segment, written: str
+    canonical: Sequence[Piece], raw: Sequence[Piece], frame: Tags, _: Segment, written: str
 ) -> str:
     if written == spell(canonical):
         return spell(raw)
@@ -129,14 +129,14 @@ def _around(levels: Sequence[Level]) -> Sequence[Level]:
     return [one for one in levels if not one.is_run]
 
 
-def _run(levels: Sequence[Level]) -> Form:
+def _run(levels: Sequence[Level]) -> Tags:
     """Return the tags of the run, with marks."""
     own = [one.form for one in levels if one.is_run]
     if not own:
-        return Form()
+        return Tags()
     opening = "".join(one.opening for one in own)
     closing = "".join(one.closing for one in reversed(own))
-    return Form(f"\x02{opening}\x03", f"\x04{closing}\x05")
+    return Tags(f"\x02{opening}\x03", f"\x04{closing}\x05")
 
 
 def _open(levels: Sequence[Level]) -> str:
@@ -166,7 +166,7 @@ class _Writer:
         texts = [one for one in items if one.spelled]
         ends = [before, after, *(one.levels for one in items), *(one.after for one in items)]
         self._shared = min(_common(before, one) for one in ends)
-        counts = Counter[Form]()
+        counts = Counter[Tags]()
         for one in texts:
             weight = len(one.spelled.text) if one.spelled else 0
             is_inside = len(_around(one.levels)) > self._shared
@@ -175,9 +175,9 @@ class _Writer:
         base = max(counts, key=counts.__getitem__)
         self._forms = [base]
         self._opened: list[Level] = []
-        self._own: Form | None = None
+        self._own: Tags | None = None
         self._maker = Maker(Syntax(MARKUP))
-        self.frame = Form(
+        self.frame = Tags(
             f"{_close(before[self._shared :])}{base.opening}",
             f"{base.closing}{_open(after[self._shared :])}",
         )
@@ -204,7 +204,7 @@ class _Writer:
         self._go((), self._forms[0])
         return self._maker.take()
 
-    def _flush(self, held: Sequence[Spelled], chain: Sequence[Level], form: Form) -> None:
+    def _flush(self, held: Sequence[Spelled], chain: Sequence[Level], form: Tags) -> None:
         if held:
             self._go(chain, form)
             forms: dict[int, str] = {}
@@ -214,7 +214,7 @@ class _Writer:
                 length += len(one.text)
             add_text(self._maker, Spelled("".join(one.text for one in held), forms))
 
-    def _go(self, chain: Sequence[Level], form: Form) -> None:
+    def _go(self, chain: Sequence[Level], form: Tags) -> None:
         """Close and open elements until a text in some elements with a formatting can follow."""
         forms = self._forms
         is_same = list(chain) == self._opened

@@ -66,7 +66,7 @@ _FAULTS = (
 )
 
 
-def unpack(content: bytes, form: str, how: How) -> str:
+def unpack_document(content: bytes, form: str, how: How) -> str:
     """Read the parts of an archive that have text.
 
     Args:
@@ -97,8 +97,8 @@ def unpack(content: bytes, form: str, how: How) -> str:
     return "".join(texts)
 
 
-def pack(content: bytes, document: str) -> bytes:
-    """Write an archive with other texts, as `unpack` and the readers of documents have them.
+def pack_document(content: bytes, document: str) -> bytes:
+    """Write an archive with other texts, which stand as `unpack_document` gave them.
 
     Args:
         content: of the archive that was read.
