@@ -339,7 +339,8 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
             (document,) = await translate_documents(
                 parts, task, [upload.text], upload.form, keeps_faulty=True
             )
-            content, unsure = upload.content(document.text), document.unsure
+            content = upload.content(document.text)
+            unsure = document.unsure
         if unsure:
             found["unsure"] = [
                 {"line": line, "key": key, "reason": reason} for line, key, reason in unsure
