@@ -20,6 +20,7 @@ import argparse
 import html
 import json
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -231,6 +232,56 @@ class Maker:
     def _tsv(self, number: int) -> tuple[str, str]:
         return self._csv(number, "\t")
 
+    def _runs(self, paragraph: str, run: str, forms: Sequence[str]) -> tuple[str, str]:
+        own = self.text((*PLACEHOLDERS, "&amp;", "&lt;b&gt;", *forms))
+        # A form ends the run before it, and begins the one after it.
+        return self._same(paragraph.format(run.replace("§", own)))
+
+    def _docx(self, number: int) -> tuple[str, str]:
+        start, end = '<w:r><w:t xml:space="preserve">', "</w:t></w:r>"
+        bold = f"{end}<w:r><w:rPr><w:b/></w:rPr><w:t>§{end}{start}"
+        field = '<w:r><w:fldChar w:fldCharType="{}"/></w:r>'.format
+        forms = (
+            bold,
+            f'{end}<w:hyperlink r:id="r">{start}§{end}</w:hyperlink>{start}',
+            "</w:t><w:br/><w:t>",
+            f'{end}<w:bookmarkStart w:id="1"/>{start}',
+            f"{end}{field('begin')}<w:r><w:instrText>PAGE</w:instrText></w:r>"
+            f"{field('separate')}{start}3{end}{field('end')}{start}",
+            f'{end}{field("begin")}<w:r><w:instrText>HYPERLINK "x"</w:instrText></w:r>'
+            f"{field('separate')}{start}§{end}{field('end')}{start}",
+        )
+        return self._runs("<w:p><w:pPr/>{}</w:p>\n", f"{start}§{end}", forms)
+
+    def _pptx(self, number: int) -> tuple[str, str]:
+        start, end = "<a:r><a:t>", "</a:t></a:r>"
+        bold = f'{end}<a:r><a:rPr b="1"/><a:t>§{end}{start}'
+        field = f'{end}<a:fld type="slidenum"><a:t>3</a:t></a:fld>{start}'
+        forms = (bold, field, f"{end}<a:br/>{start}")
+        return self._runs("<a:p>{}</a:p>\n", f"{start}§{end}", forms)
+
+    def _xlsx(self, number: int) -> tuple[str, str]:
+        if self.rng.random() < 0.5:
+            return self._runs("<si><t>{}</t></si>\n", "§", ("\n",))
+        bold = "</t></r><r><rPr><b/></rPr><t>§</t></r><r><t>"
+        return self._runs("<si>{}</si>\n", "<r><t>§</t></r>", (bold, "\n"))
+
+    def _odt(self, number: int) -> tuple[str, str]:
+        forms = (
+            '<text:span text:style-name="b">§</text:span>',
+            '<text:a xlink:href="x">§</text:a>',
+            "<text:s/>",
+            "<text:line-break/>",
+            "<text:page-number>3</text:page-number>",
+            "<text:note><text:note-body><text:p>the cat</text:p></text:note-body></text:note>",
+        )
+        return self._runs("<text:p>{}</text:p>\n", "§", forms)
+
+    _odp = _ods = _odt
+
+    def _epub(self, number: int) -> tuple[str, str]:
+        return self._html(number)
+
 
 FRAMES = {
     "xliff": (
@@ -246,6 +297,17 @@ FRAMES = {
     "yaml": ("en:\n", ""),
     "csv": ("id,text\n", ""),
     "tsv": ("id\ttext\n", ""),
+    "docx": ("\x1ea\n<w:document xmlns:w='w' xmlns:r='r'>", "</w:document>"),
+    "pptx": ("\x1ea\n<p:sld xmlns:p='p' xmlns:a='a'>", "</p:sld>"),
+    "xlsx": ("\x1ea\n<sst>", "</sst>"),
+    **dict.fromkeys(
+        ("odt", "odp", "ods"),
+        (
+            "\x1ea\n<o:document-content xmlns:o='o' xmlns:text='t' xmlns:xlink='x'>",
+            "</o:document-content>",
+        ),
+    ),
+    "epub": ("\x1ea\n<html>", "</html>"),
 }
 HOW = How(languages=("en", "fr"))
 
@@ -271,7 +333,10 @@ def skeleton(name: str, document: str) -> list[str]:
     found = []
     if name in ("srt", "vtt"):  # Sentences may end elsewhere, cues may not.
         return [line for line in document.split("\n") if "-->" in line]
-    if name in ("yaml", "csv", "tsv"):  # A text may need quotes that its source did not need.
+    # Runs that are formatted alike are joined.
+    if (
+        name in ("yaml", "csv", "tsv") or FORMATS[name].is_zip
+    ):  # A text may need quotes that its source did not need.
         return [one.key for one in FORMATS[name].read(document, HOW) if isinstance(one, Unit)]
     for part in FORMATS[name].read(document, HOW):
         if isinstance(part, str):
@@ -291,6 +356,14 @@ def find_faults(name: str, document: str, answer: str, segments: Sequence[Segmen
         faults.append("other copied parts")
     elif not is_copied and any(isinstance(one, Unit) for one in FORMATS[name].read(answer, HOW)):
         faults.append("not all units have a translation")
+    if FORMATS[name].is_zip:
+        # Links may be closed and opened again; empty runs are left out.
+        kinds = re.compile(r"<(?:w:(?:bookmarkStart|br)|a:(?:fld|br)|text:(?:note|line-break))\b")
+        if Counter(kinds.findall(answer)) != Counter(kinds.findall(document)):
+            faults.append("other parts without text")
+        rest = "".join(html.unescape(re.sub("<[^>]*>", "", answer)).split())
+        lost = [one for s in segments for one in s.copies if "".join(one.split()) not in rest]
+        return faults + [f"lost {one}" for one in lost]
     for segment in segments:
         if segment.written is None:
             continue

@@ -13,6 +13,7 @@ from typing import Any
 import polib
 import pytest
 from echoing import Echo, use_echo
+from zip_documents import PARAGRAPH, WORD, make_zip, read_zip
 
 from pellucid.cli.lines import translation_job
 from pellucid.cli.lines.notices import Notices
@@ -112,7 +113,8 @@ def test_interrupted_document_resumes_with_its_report(
         ("a.json", '{"a": 1, "a": 2}', (), "'a' stands twice"),
         ("a.csv", "a,b\n", ("--column", "c"), "Name one of these with --column"),
         ("a.xlf", "<xliff><file source-language='de'/></xliff>", (), "must be en, but is de"),
-        ("a.docx", "x", (), "is a document with a layout"),
+        ("a.docx", "x", (), "must be a whole zip archive"),
+        ("a.pdf", "%PDF-1.7", (), "convert it to .docx or .odt"),
         ("a.ts", "<?xml version='1.0'?>\n<TS></TS>", (), "is XML by its first line"),
         ("a.po", PO, ("--report", "OUT"), "and another one than the output"),
         ("a.po", PO, ("--report", "-"), "The report must be a file"),
@@ -138,6 +140,27 @@ def test_bad_document_is_refused_before_any_work(
     assert done.stderr.count("\n") == 1
     assert not echo.calls
     assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_office_file_is_written_whole_and_resumes(
+    run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    source, output, report = (tmp_path / name for name in ("a.docx", "b.docx", "r.jsonl"))
+    inner = "".join(PARAGRAPH.replace("§", f"text {k}") for k in range(24))
+    parts = {"word/document.xml": WORD.format(inner), "word/media/a.png": "PNG"}
+    source.write_bytes(make_zip("docx", parts=parts))
+    command = ("translate", "m", "-i", str(source), "-o", str(output), "--report", str(report))
+    echo.interrupt[1] = KeyboardInterrupt()
+    assert run_here(*command).returncode == 130
+    assert not output.exists()
+    done = run_here(*command)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = read_zip(output.read_bytes())
+    assert found["word/document.xml"].decode() == WORD.format(inner.replace("text", "TEXT"))
+    assert found["word/media/a.png"] == b"PNG"
+    assert {one.name for one in tmp_path.iterdir()} == {"a.docx", "b.docx", "r.jsonl"}
+    done = run_here(*command, "--overwrite", "--mark", "all")
+    assert "--mark has no effect on docx" in done.stderr
 
 
 def test_document_that_is_not_utf8_names_its_line(run_here: Run, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from libretranslate_clients import (
     use_libretranslatepy,
 )
 from served import ROUTES, Live
+from zip_documents import FIRST, make_zip, read_zip
 
 from pellucid.documents.formats import ENDINGS, FORMATS
 from pellucid.serve.answers.responses import Problem
@@ -194,6 +195,8 @@ def test_spec_is_the_description(live: Live) -> None:
     [
         ("a.pdf", b"%PDF", 400, "format not supported"),
         ("a", b"x", 400, "format not supported"),
+        ("a.pdf", b"%PDF-1.7", 400, "convert it to .docx or .odt"),
+        ("a.docx", b"PK\x03\x04", 400, "must be a whole zip archive"),
         ("a.txt", b"\xff\xfe\x00", 400, "UTF-8"),
         ("a.txt", b"", 200, ""),
         ("a.po", b'msgid "A cat."\nmsgstr ""\n', 200, "_fr.po"),
@@ -218,6 +221,33 @@ def test_translate_file_takes_documents_and_refuses_others(
         assert "etc" not in fetched.headers["Content-Disposition"]
         if name == "a.po":
             assert fetched.text == '#, fuzzy\nmsgid "A cat."\nmsgstr "Un chat."\n'
+
+
+LONG = "the cat " * 400
+"""A sentence that is too long for the model."""
+
+
+def test_translated_file_names_what_to_look_at_and_the_language_that_was_found(live: Live) -> None:
+    def send(name: str, content: str, source: str = "en") -> tuple[dict[str, Any], str]:
+        data = {"source": source, "target": "fr"}
+        answer = live.client.post("/translate_file", data=data, files={"file": (name, content)})
+        assert answer.status_code == 200, answer.text
+        found = answer.json()
+        return found, live.client.get(found["translatedFileUrl"]).content.decode()
+
+    found, text = send("a.json", json.dumps({"a": "A cat.", "long": LONG}))
+    assert json.loads(text) == {"a": "Un chat.", "long": LONG}
+    (unsure,) = found["unsure"]
+    assert (unsure["line"], unsure["key"]) == (1, "long")
+    found, text = send("a.txt", f"A cat.\n{LONG}\nA cat.\n")
+    assert text == f"Un chat.\n{LONG}\nUn chat.\n"
+    assert [one["line"] for one in found["unsure"]] == [2]
+    found, text = send("a.json", '{"a": "The dog sees the cat and the cat sees the dog."}', "auto")
+    assert found["detectedLanguage"]["language"] == "en"
+    assert "chien" in text
+    many = json.dumps({str(number): "A cat." for number in range(3000)})
+    assert send("a.json", many)[1].count("Un chat.") == 3000
+    assert send("a.json", '\ufeff{"a": "A cat."}')[1] == '\ufeff{"a": "Un chat."}'
 
 
 IN_FORMATS = {
@@ -245,12 +275,19 @@ def test_every_format_goes_through_a_client_and_keeps_its_form(
 ) -> None:
     from libretranslate_aio import LibreTranslate
 
-    assert {*IN_FORMATS} == {*FORMATS}
+    assert {*IN_FORMATS, *FIRST} == {*FORMATS}
     with LibreTranslate(locked.url, api_key=KEY) as client:
         formats = client.frontend_settings().supported_files_format
         assert formats == [".txt", *ENDINGS]
         for ending, one in ENDINGS.items():
-            path, form = tmp_path / f"a{ending}", IN_FORMATS[one.name]
+            path = tmp_path / f"a{ending}"
+            if one.is_zip:
+                path.write_bytes(make_zip(one.name, "A red house."))
+                found = client.translate_file(path, "en", "fr").translated_file_url
+                parts = read_zip(locked.client.get(found).content)
+                assert parts == read_zip(make_zip(one.name, HOUSE))
+                continue
+            form = IN_FORMATS[one.name]
             document = form.replace("§", "A red house.")
             path.write_text(document, encoding="utf-8")
             found = client.translate_file(path, "en", "fr").translated_file_url

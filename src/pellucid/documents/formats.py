@@ -24,6 +24,7 @@ class Format:
         has_marks: True if it can say that a unit should be looked at.
         has_pairs: True if it holds texts with their translations.
         is_streamed: True if it is read in parts, however large it is.
+        is_zip: True for an archive, which is unpacked before it is read.
     """
 
     name: str
@@ -33,6 +34,23 @@ class Format:
     has_marks: bool = False
     has_pairs: bool = False
     is_streamed: bool = False
+    is_zip: bool = False
+
+    def unpack(self, content: bytes, how: How) -> str:
+        """Read an archive as the text that `read` takes.
+
+        Raises:
+            DataError: as for `pellucid.documents.zip_files.unpack_document`.
+        """
+        from pellucid.documents.zip_files import unpack_document
+
+        return unpack_document(content, self.name, how)
+
+    def pack(self, content: bytes, document: str) -> bytes:
+        """Put a document that was read from an archive, and translated, back into it."""
+        from pellucid.documents.zip_files import pack_document
+
+        return pack_document(content, document)
 
     def read(self, text: str | Iterable[str], how: How) -> Iterator[str | Unit]:
         """Read a document as copied strings and units.
@@ -58,8 +76,13 @@ class Format:
             return
         source = Source("".join(chunks), how)
         found = read(source)
-        # HTML also changes what is between its units: the language that a page names.
-        yield from found if self.name == "html" else source.cut(found)
+        # These also change what is between their units: the language that they name.
+        yield from found if self.name == "html" or self.is_zip else source.cut(found)
+
+
+def _office(name: str, own_endings: tuple[str, ...], kind: str) -> Format:
+    media_type = f"application/vnd.{kind}"
+    return Format(name, own_endings, "office.read_office", media_type, is_zip=True)
 
 
 _ALL = (
@@ -80,11 +103,30 @@ _ALL = (
     Format("strings", (".strings",), "strings.read_strings", "text/plain"),
     Format("csv", (".csv",), "csv_tables.read_csv", "text/csv", is_streamed=True),
     Format("tsv", (".tsv",), "csv_tables.read_tsv", "text/tab-separated-values", is_streamed=True),
+    _office("docx", (".docx", ".docm"), "openxmlformats-officedocument.wordprocessingml.document"),
+    _office(
+        "pptx", (".pptx", ".pptm"), "openxmlformats-officedocument.presentationml.presentation"
+    ),
+    _office("xlsx", (".xlsx", ".xlsm"), "openxmlformats-officedocument.spreadsheetml.sheet"),
+    _office("odt", (".odt",), "oasis.opendocument.text"),
+    _office("odp", (".odp",), "oasis.opendocument.presentation"),
+    _office("ods", (".ods",), "oasis.opendocument.spreadsheet"),
+    Format("epub", (".epub",), "office.read_office", "application/epub+zip", is_zip=True),
 )
 FORMATS: Mapping[str, Format] = {one.name: one for one in _ALL}
 PAIRED: Mapping[str, Format] = {end: one for one in _ALL if one.has_pairs for end in one.endings}
 """Formats of texts with their translations, by the endings of names."""
 ENDINGS: Mapping[str, Format] = {ending: one for one in _ALL for ending in one.endings}
+ADVICE: Mapping[str, str] = {
+    ".pdf": "A PDF holds places of letters, and no paragraphs to write a translation into. Take "
+    "the file that it was made from, or convert it to .docx or .odt",
+    **dict.fromkeys((".doc", ".dot"), "Save it as .docx"),
+    ".ppt": "Save it as .pptx",
+    ".xls": "Save it as .xlsx",
+    ".rtf": "Save it as .odt or .docx",
+    ".mobi": "Convert it to .epub",
+}
+"""What to do with a document that has no reader, by the ending of its name."""
 
 
 def format_of(name: str) -> Format | None:

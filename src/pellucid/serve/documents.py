@@ -37,17 +37,61 @@ class _Read:
 
     def rows(self, found: Translations) -> Sequence[Sequence[object]]:
         """List the translations of the segments as the worker takes them."""
+<<<<<<< HEAD
         rows = []
         for segment, needs_links in self.segments:
             one = found[needs_links, segment.key]
             answers = [(best.text, best.words, best.alignment) for best in one.hypotheses]
             rows.append((one.source_words, answers))
         return rows
+=======
+        found: list[Sequence[object]] = []
+        for segment, needs_links in self.segments:
+            one = (linked if needs_links else plain)[segment.key]
+            if one.error is not None:
+                found.append(((), None, (), None, one.error))
+                continue
+            best = one.hypotheses[0]
+            own = (one.source_words, best.text, best.words, best.alignment)
+            found.append((*own, _doubt(segment, one)))
+        return found
+>>>>>>> office
+
+
+@dataclass(frozen=True)
+class WrittenDocument:
+    """A translated document.
+
+    Attributes:
+        text: the document; an archive is in Base64.
+        unsure: of the texts to look at the line, the key and the reason.
+    """
+
+    text: str
+    unsure: Sequence[tuple[int, str, str]]
+
+
+def _doubt(segment: Segment, translation: Translation) -> str:
+    """Say why a translation should be looked at; empty if nothing is known."""
+    notes = translation.notes
+    if notes.flags:
+        return f"the translation looks wrong: {', '.join(notes.flags)}"
+    # Placeholders return as they are, whatever the model reads.
+    rest = segment.text
+    for copied in segment.copies:
+        rest = rest.replace(copied, " ", 1)
+    unknown = dict.fromkeys(one for one in (*notes.unknown_words, *notes.unknown) if one in rest)
+    return f"unknown to the model: {' '.join(unknown)}" if unknown else ""
 
 
 async def translate_documents(
-    parts: Parts, task: Translate, documents: Sequence[str], form: str = "html"
-) -> list[str]:
+    parts: Parts,
+    task: Translate,
+    documents: Sequence[str],
+    form: str = "html",
+    *,
+    keeps_faulty: bool = False,
+) -> list[WrittenDocument]:
     """Translate documents, keeping their tags.
 
     Args:
@@ -55,6 +99,7 @@ async def translate_documents(
         task: how to translate, with links.
         documents: fragments or whole documents.
         form: the name of their format.
+        keeps_faulty: True to leave a sentence that cannot be translated as it is.
 
     Raises:
         Problem: 400, a sentence cannot be translated, or a document is not of its format; 413, it
@@ -71,6 +116,7 @@ async def translate_documents(
     except DataError as error:
         raise Problem(400, f"Invalid request: {error}") from None
     # Links cost a pass of the decoder more, and only tags within sentences need them.
+<<<<<<< HEAD
     plain = replace(task, align=None)
     found = {
         **await _translate(parts, task, read, needs_links=True, has_copies=False),
@@ -81,6 +127,19 @@ async def translate_documents(
     for document in read:
         rows = await asyncio.to_thread(document.rows, found)
         written.append(await worker.write(document.text, form, languages, rows))
+=======
+    linked = await _translate(parts, task, read, needs_links=True)
+    plain = await _translate(parts, replace(task, align=None), read, needs_links=False)
+    faults = (one.error for one in (*linked.values(), *plain.values()))
+    fault = next((one for one in faults if one is not None), None)
+    if fault is not None and not keeps_faulty:
+        raise Problem(400, f"Cannot translate text: {fault}")
+    written = []
+    for document in read:
+        rows = await asyncio.to_thread(document.rows, linked, plain)
+        answer = await worker.write(document.text, form, languages, rows)
+        written.append(WrittenDocument(*answer))
+>>>>>>> office
     return written
 
 
@@ -116,9 +175,6 @@ async def _translate(
         _hide, task.model.translator.tokenizers, read, (needs_links, has_copies)
     )
     translations = await parts.translate(task, texts)
-    fault = next((one.error for one in translations if one.error is not None), None)
-    if fault is not None:
-        raise Problem(400, f"Cannot translate text: {fault}")
     shown = await asyncio.to_thread(hidden.show, translations, [str(key[0]) for key in keys])
     return {(needs_links, key): one for key, one in zip(keys, shown, strict=True)}
 

@@ -59,6 +59,27 @@ FRAMES = {
     "strings": ("{}", '"a" = "b {} c";', '"{}" = "a";'),
     "csv": ("{}", "id,text\n1,a {} b\n", 'id,text\n1,"a {} b"\n'),
     "tsv": ("{}", "id\ttext\n1\ta {} b\n", 'id\ttext\n1\t"a {} b"\n'),
+    "docx": tuple(
+        f"\x1ea\n<w:document xmlns:w='w'>{one}</w:document>"
+        for one in (
+            "<w:p><w:r><w:t>a {} b</w:t></w:r></w:p>",
+            "<w:p><w:r><w:t>a</w:t></w:r>{}<w:r><w:t>b</w:t></w:r></w:p>",
+            "<w:p>{}</w:p>",
+            "<w:p><w:r><w:rPr {}/><w:t>a</w:t></w:r></w:p>",
+        )
+    ),
+    "pptx": (
+        "\x1ea\n<p:sld xmlns:p='p' xmlns:a='a'><a:p><a:r><a:t>a {}</a:t></a:r></a:p></p:sld>",
+    ),
+    "xlsx": ("\x1ea\n<sst><si><t>a {} b</t></si></sst>", "\x1ea\n<sst><si>{}</si></sst>"),
+    **dict.fromkeys(
+        ("odt", "odp", "ods"),
+        (
+            "\x1ea\n<o:document-content xmlns:o='o' xmlns:t='t'><t:p>a {} b</t:p>"
+            "</o:document-content>",
+        ),
+    ),
+    "epub": ("\x1ea\n<html><p>a {} b</p></html>", "\x1ea\n<ncx><text>a {} b</text></ncx>"),
 }
 """Places of a document of each format that repeated signs take."""
 SIGNS = (
@@ -66,6 +87,9 @@ SIGNS = (
     *("*", "_", "~", "#", "!", "?", "|", "/", "\\", "`", "'", '"', "(", ")", "[", "]", "{", "}"),
     *("<", ">", "&", "%", "$", "@", "+", "%s", "{0}", "{a, plural, ", "http://", "&amp;", "&#"),
     *("<b>", "</b>", "<x/>", "<g id='1'>", "</g>", "<v ", "<a href='", "<br>", "<code>", "</code>"),
+    *("<w:r><w:rPr><w:b/></w:rPr><w:t>a b</w:t></w:r>", "<w:p>", "</w:p>", "<w:hyperlink>"),
+    *("<w:r><w:br/><w:t>a</w:t></w:r>", "<t:span>a</t:span>", "<t:s/>", "<w:sdt>", "</w:sdt>"),
+    *("<w:r><w:t>a</w:t></w:r><w:x/>", '<w:fldChar w:fldCharType="begin"/>', "</w:hyperlink>"),
     *("<!--", "-->", "<![CDATA[", "]]>", "\\n", "\\u00e9", '\\"', '""', "''", '"\n"', "\\\n"),
     *(CUE, f"\n \n{CUE}", "msgid ", '"a":', "title="),
 )
@@ -94,6 +118,9 @@ FOUND = (
     ("json", '{"a": "{} b"}', "{", 20_000),
     ("json", '{"a": "{} b"}', "%", 20_000),
     ("html", "<p>{} b", "{n, plural, =1 {<b>", 20_000),
+    ("docx", FRAMES["docx"][2], "<w:r><w:rPr><w:b/></w:rPr><w:t>a b</w:t></w:r><w:x/>", 4000),
+    ("docx", FRAMES["docx"][2], "<w:hyperlink><w:r><w:t>a b</w:t></w:r></w:hyperlink>", 4000),
+    ("odt", FRAMES["odt"][0], "<t:span>a</t:span>", 4000),
 )
 """Documents that took quadratic time or more, with a size that shows it."""
 

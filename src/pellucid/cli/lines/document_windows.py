@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -22,9 +23,9 @@ from pellucid.documents.segment_writing import (
 )
 from pellucid.documents.units import How, Unit
 from pellucid.errors import DataError, InputError
-from pellucid.files import reading, write_text, writing
+from pellucid.files import hash_bytes, reading, write_text, writing
 from pellucid.terminal.text import count_of
-from pellucid.text.reading.lines import read_chunks
+from pellucid.text.reading.lines import read_chunks, read_content
 
 if TYPE_CHECKING:
     from pellucid.cli.lines.translation_job import TranslationJob
@@ -134,6 +135,7 @@ class DocumentForm:
         num_unsure: how many of them should be looked at.
         num_equal: how many of them the memory has.
         num_similar: how many of them are similar to what it has.
+        content: the bytes of an archive; empty for a text.
     """
 
     parts: Callable[[], Iterable[str]]
@@ -146,6 +148,12 @@ class DocumentForm:
     num_unsure: int = 0
     num_equal: int = 0
     num_similar: int = 0
+    content: bytes = b""
+
+    @property
+    def packing(self) -> Callable[[str], bytes] | None:
+        """What makes the file of the text that is written; None if the text is the file."""
+        return partial(self.format.pack, self.content) if self.format.is_zip else None
 
     def settings(self) -> dict[str, Any]:
         """Gather what the output depends on, by its name for users."""
@@ -155,6 +163,8 @@ class DocumentForm:
             "--mark": self.marks,
             "--memory": self.memory and self.memory.hash,
             "--report": self.report and str(self.report.path),
+            # Parts that are not translated are taken from it at the end.
+            **({"the archive": hash_bytes(self.content)} if self.format.is_zip else {}),
         }
 
     def rows(self) -> Iterator[UnitRow]:
@@ -373,7 +383,12 @@ def open_document(
         column=options["column"] or "",
         into=options["into"] or "",
     )
-    form = DocumentForm(open_parts(path, kind), kind, how, options["mark"] or "all")
+    if kind.is_zip:
+        content = read_content(path)
+        parts = kind.unpack(content, how)
+        form = DocumentForm(lambda: (parts,), kind, how, "none", content=content)
+    else:
+        form = DocumentForm(open_parts(path, kind), kind, how, options["mark"] or "all")
     if options["report"]:
         form.report = Report(options["report"], may_overwrite=may_overwrite)
     for _ in form.rows():

@@ -14,7 +14,7 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,10 @@ from pellucid.cli.lines.streams import check_target, is_special, open_output
 from pellucid.errors import InputError, OutputError, how_to_write
 from pellucid.files import flush_folder, is_packed, open_own, write_text
 from pellucid.terminal.text import count_of
+from pellucid.text.reading.lines import open_binary
+
+Packing = Callable[[str], bytes]
+"""Makes the bytes of a file of its whole text."""
 
 _EMPTY_SHA256 = hashlib.sha256().hexdigest()
 _MAX_SHOWN = 24
@@ -55,18 +59,29 @@ class PartState:
 class DirectOutput:
     """Output to a stream, a device or a pipe, which cannot be resumed."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, packing: Packing | None = None) -> None:
         self.state = PartState({})
         self._stream = stream
+        self._packing = packing
+        self._held: list[str] = []
 
     def write(self, text: str) -> None:
-        """Write some output."""
-        self._stream.write(text)
+        """Write some output; that of an archive waits for its end."""
+        if self._packing is None:
+            self._stream.write(text)
+        else:
+            self._held.append(text)
 
     def commit(self, num_lines: int, num_failed: int, input_sha256: Mapping[str, str]) -> None:
         """Flush the output of a window."""
         self._stream.flush()
         self.state = PartState({}, num_lines, num_failed, dict(input_sha256))
+
+    def finish(self) -> None:
+        """Write an archive."""
+        if self._packing is not None:
+            self._stream.buffer.write(self._packing("".join(self._held)))
+            self._stream.buffer.flush()
 
 
 class ResumableOutput:
@@ -81,6 +96,7 @@ class ResumableOutput:
         may_overwrite: True if an existing file may be replaced, and a part that does not belong
             to this run deleted.
         may_resume: False if the input cannot be given again.
+        packing: makes the file of the whole output; None if the output is the file.
 
     Raises:
         InputError: the file exists already, or there is a part that this run cannot resume.
@@ -88,9 +104,16 @@ class ResumableOutput:
     """
 
     def __init__(
-        self, path: str, *, run: Mapping[str, Any], may_overwrite: bool, may_resume: bool
+        self,
+        path: str,
+        *,
+        run: Mapping[str, Any],
+        may_overwrite: bool,
+        may_resume: bool,
+        packing: Packing | None = None,
     ) -> None:
         self._path = path
+        self._packing = packing
         self._target = Path(os.path.realpath(path))
         self._part_path = self._target.with_name(f"{self._target.name}.part")
         self._state_path = self._target.with_name(f"{self._target.name}.state")
@@ -307,7 +330,15 @@ class ResumableOutput:
         if self._is_packed and not self.state.num_bytes:
             self._append(gzip.compress(b"", mtime=0))
         os.fsync(self._descriptor)
-        self._part_path.replace(self._target)
+        if self._packing is None:
+            self._part_path.replace(self._target)
+        else:
+            with open_binary(self._part_path) as part:
+                content = self._packing(part.read().decode())
+            # Whole or not at all: the part stays until it is there.
+            with open_output(str(self._target), may_overwrite=True) as output:
+                output.buffer.write(content)
+            self._part_path.unlink()
         flush_folder(self._target.parent)
         self._state_path.unlink()
         os.close(self._descriptor)
@@ -337,7 +368,12 @@ class ResumableOutput:
 
 @contextmanager
 def open_resumable(
-    path: str, *, run: Mapping[str, Any], may_overwrite: bool, may_resume: bool
+    path: str,
+    *,
+    run: Mapping[str, Any],
+    may_overwrite: bool,
+    may_resume: bool,
+    packing: Packing | None = None,
 ) -> Iterator[DirectOutput | ResumableOutput]:
     """Open an output: resumable for a file, direct for anything else.
 
@@ -346,13 +382,20 @@ def open_resumable(
         run: everything except the input that the output depends on.
         may_overwrite: see `ResumableOutput`.
         may_resume: see `ResumableOutput`.
+        packing: see `ResumableOutput`.
     """
     if is_special(path):
         with open_output(path, may_overwrite=may_overwrite) as stream:
-            yield DirectOutput(stream)
+            direct = DirectOutput(stream, packing)
+            yield direct
+            direct.finish()
     else:
         with ResumableOutput(
-            path, run=run, may_overwrite=may_overwrite, may_resume=may_resume
+            path,
+            run=run,
+            may_overwrite=may_overwrite,
+            may_resume=may_resume,
+            packing=packing,
         ) as output:
             yield output
 

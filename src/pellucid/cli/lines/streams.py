@@ -307,7 +307,7 @@ def choose_format(path: str, file_format: str | None) -> str:
     Raises:
         InputError: the format is unknown, or the name is that of a document without a reader.
     """
-    from pellucid.documents.formats import FORMATS, format_of
+    from pellucid.documents.formats import ADVICE, FORMATS, format_of
     from pellucid.text.reading.row_sides import kind_of_document
 
     if file_format is not None and file_format not in (*LINES, *FORMATS):
@@ -322,6 +322,10 @@ def choose_format(path: str, file_format: str | None) -> str:
     by_name = kind_of_document(path)
     kind = f"{by_name} by its name" if by_name else _kind_by_content(path)
     if kind is not None and not is_special(path):
+        if advice := ADVICE.get(endings(path).kind):
+            raise InputError(
+                f"The input must be a document that can be read, but {path} is {kind}. {advice}."
+            )
         raise InputError(
             f"The input must be lines of text, JSON Lines or a document that can be read (see "
             f"--format), but {path} is {kind}. Convert it first, or add --format lines "

@@ -71,11 +71,18 @@ def translate_files(
         run = {**job.identify(), "--stream": by_line}
         if objects is not None:
             run |= objects.settings()
+    document = objects if isinstance(objects, DocumentForm) else None
+    packing = None if document is None else document.packing
+    if packing is not None and is_read:
+        raise InputError("A file of this format is not shown on a terminal. Name one with -o FILE.")
     with open_resumable(
-        output_file, run=run, may_overwrite=may_overwrite, may_resume=not is_typed
+        output_file,
+        run=run,
+        may_overwrite=may_overwrite,
+        may_resume=not is_typed,
+        packing=packing,
     ) as output:
         reader = _start_reading(job, files, output, window_lines, objects)
-        document = objects if isinstance(objects, DocumentForm) else None
         windows = reader.windows(window_lines)
         if isinstance(output, ResumableOutput):
             # A window that a bad line cut short is not committed: it grows once that is corrected.

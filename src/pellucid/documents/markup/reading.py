@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
-from pellucid.documents.markup.lexing import RAISED, Token, cut_html, match_tags, unescape
+from pellucid.documents.markup.lexing import (
+    RAISED,
+    Token,
+    TokenKind,
+    cut_html,
+    match_tags,
+    unescape,
+)
 from pellucid.documents.markup.segments import QUOTED, Maker, Piece, Segment
 from pellucid.documents.markup.split_messages import find_split_messages
 from pellucid.documents.placeholders import add_html_text
@@ -75,7 +82,11 @@ def _join_messages(tokens: list[Token]) -> list[Token]:
         before, after = (tokens[number].raw for number in (first, last))
         inner = "".join(one.raw for one in tokens[first + 1 : last])
         raw = f"{before[start:]}{inner}{after[:end]}"
-        parts = (("text", before[:start]), ("copy", raw), ("text", after[end:]))
+        parts: tuple[tuple[TokenKind, str], ...] = (
+            ("text", before[:start]),
+            ("copy", raw),
+            ("text", after[end:]),
+        )
         tokens[first : last + 1] = [Token(kind, raw) for kind, raw in parts if raw]
     return tokens
 

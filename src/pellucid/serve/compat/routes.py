@@ -12,13 +12,21 @@ from starlette.responses import Response
 
 from pellucid.config import DecodingConfig
 from pellucid.documents.markup.reading import visible_text
+from pellucid.errors import DataError
 from pellucid.machine.turns import give_way
 from pellucid.serve.answers.bodies import StatusAnswer
 from pellucid.serve.answers.responses import NOT_KEPT, Problem, reply
 from pellucid.serve.compat import schemas
 from pellucid.serve.compat.language_pairs import Detector, LanguagePair, Languages, display_name
 from pellucid.serve.compat.schemas import Fields, read_fields
-from pellucid.serve.compat.uploads import READERS, FileStore, Format, translate_file
+from pellucid.serve.compat.uploads import (
+    LINES_OF_A_PART,
+    READERS,
+    FileStore,
+    Format,
+    Upload,
+    read_upload,
+)
 from pellucid.serve.documents import translate_documents
 from pellucid.serve.operations import BASE, DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
@@ -33,6 +41,9 @@ WithOthers = tuple[str, list[str]]
 
 # Characters up to which a text's language is judged by all texts of the request.
 SHORT = 40
+
+# Characters of a file by which its language is judged.
+MOST_JUDGED = 5000
 
 # What LibreTranslate does not have; its own alternatives is a number.
 _OPTIONS = set(DecodingConfig.model_fields) - {"alternatives"}
@@ -207,7 +218,7 @@ async def _translate_all(
         return list(texts)
     if form != "text":
         task = _task(direction, {}, align=("auto", None, None))
-        return await translate_documents(parts, task, texts, form)
+        return [one.text for one in await translate_documents(parts, task, texts, form)]
     return [
         _text_of(one) for one in await parts.translate(_task(direction, {}), [*map(Text, texts)])
     ]
@@ -299,7 +310,7 @@ def _check_sizes(texts: Sequence[str], limits: Limits, *, is_list: bool) -> None
 
 
 def _files(parts: Parts, languages: Languages) -> list[Operation]:
-    limits = parts.settings.limits
+    to_sources = Detector(languages.sources)
     # In memory: texts of clients are written to no disk.
     store = FileStore()
 
@@ -310,19 +321,33 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
             raise Problem(400, "Invalid request: missing file parameter")
         if not fields.file_name:
             raise Problem(400, "Invalid request: empty file")
-        source = languages.check(fields.text("source"))
+        source = fields.text("source")
         target = languages.check(fields.text("target"))
-        direction = languages.find(source, target)
-
-        async def translate(texts: Sequence[str], form: str) -> list[str]:
-            return await _translate_all(parts, direction, texts, form)
-
-        name, content, media_type = await translate_file(
-            fields.file_name, fields.file, target, translate, limits.characters
-        )
-        key = store.add(name, content, media_type)
+        upload = read_upload(fields.file_name, fields.file)
+        found: dict[str, Any] = {}
+        if source == "auto":
+            (detected,) = await _detect(parts, to_sources, [await _text_in(parts, upload)], "text")
+            found["detectedLanguage"] = detected
+            source = detected["language"]
+        direction = languages.find(languages.check(source), target)
+        content = fields.file
+        unsure: Sequence[tuple[int, str, str]] = ()
+        if direction is not None and upload.form == "text":
+            content, unsure = await _translate_lines(parts, _task(direction, {}), upload.text)
+        elif direction is not None:
+            task = _task(direction, {}, align=("auto", None, None))
+            (document,) = await translate_documents(
+                parts, task, [upload.text], upload.form, keeps_faulty=True
+            )
+            content = upload.content(document.text)
+            unsure = document.unsure
+        if unsure:
+            found["unsure"] = [
+                {"line": line, "key": key, "reason": reason} for line, key, reason in unsure
+            ]
+        key = store.add(upload.name_in(target), content, upload.media_type)
         address = f"{request.scope[BASE]}/download_file/{quote(key)}"
-        return reply({"translatedFileUrl": address})
+        return reply({"translatedFileUrl": address, **found})
 
     async def download_file(request: Request) -> Response:
         """Fetch a translated file at the address that was given for it."""
@@ -352,6 +377,41 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
             name="libre_download_file",
         ),
     ]
+
+
+async def _text_in(parts: Parts, upload: Upload) -> str:
+    """Return what a file says, without what is copied."""
+    if upload.form == "text":
+        return upload.text[:MOST_JUDGED]
+    try:
+        found = await parts.documents.read(upload.text, upload.form, ("", ""))
+    except DataError as error:
+        raise Problem(400, f"Invalid request: {error}") from None
+    return "\n".join(text for text, _, _ in found)[:MOST_JUDGED]
+
+
+async def _translate_lines(
+    parts: Parts, task: Translate, text: str
+) -> tuple[bytes, Sequence[tuple[int, str, str]]]:
+    """Translate the lines of a text; one that cannot be translated stays, with its reason."""
+    lines = text.split("\n")
+    answers: list[str] = []
+    unsure: list[tuple[int, str, str]] = []
+    starts = range(0, len(lines), LINES_OF_A_PART)
+    cut = [lines[start : start + LINES_OF_A_PART] for start in starts]
+    # Many lines are one text: a text for each of thousands would hold up the event loop.
+    found = await parts.translate(task, [Text("\n".join(one)) for one in cut])
+    for start, own, answer in zip(starts, cut, found, strict=True):
+        if answer.error is None:
+            answers.append(answer.text)
+            continue
+        for number, (line, one) in enumerate(
+            zip(own, await parts.translate(task, [*map(Text, own)]), strict=True), start=start + 1
+        ):
+            answers.append(line if one.error is not None else one.text)
+            if one.error is not None:
+                unsure.append((number, f"line {number}", one.error))
+    return "\n".join(answers).encode(), unsure
 
 
 def _ascii(name: str) -> str:

@@ -46,10 +46,20 @@ class TranslatedAnswer(AnswerBody):
     alternatives: list[str] | list[list[str]] | None = None
 
 
+class UnsureText(AnswerBody):
+    """A text of a file whose translation should be looked at."""
+
+    line: int = Field(ge=1)
+    key: str
+    reason: str
+
+
 class FileAnswer(AnswerBody):
-    """The place of a translated file."""
+    """The place of a translated file, and what to look at in it."""
 
     translatedFileUrl: str
+    detectedLanguage: Detection | None = None
+    unsure: list[UnsureText] | None = None
 
 
 def _forms(properties: dict[str, Any], required: list[str], example: dict[str, Any]) -> Any:
@@ -91,7 +101,7 @@ FILE = {
             "type": "object",
             "properties": {
                 "file": {"type": "string", "format": "binary"},
-                "source": _LANGUAGE,
+                "source": {**_LANGUAGE, "description": "Source language, or auto."},
                 "target": _TARGET,
                 "api_key": {"type": "string"},
             },

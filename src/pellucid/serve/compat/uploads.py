@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
-from pellucid.documents.formats import ENDINGS
+from pellucid.documents.formats import ADVICE, ENDINGS
 from pellucid.files import endings
 from pellucid.serve.answers.responses import Problem
 
@@ -22,13 +23,15 @@ MOST_BYTES = 64 * 2**20
 LINES_OF_A_PART = 50
 
 Format = Literal["text", "html"]
-TranslateAll = Callable[[Sequence[str], str], Awaitable[list[str]]]
 
 
 # For the end of a file's name: how its texts are translated, and the media type of the result.
 READERS: Mapping[str, tuple[str, str]] = {
     ".txt": ("text", "text/plain; charset=utf-8"),
-    **{ending: (one.name, f"{one.media_type}; charset=utf-8") for ending, one in ENDINGS.items()},
+    **{
+        ending: (one.name, one.media_type if one.is_zip else f"{one.media_type}; charset=utf-8")
+        for ending, one in ENDINGS.items()
+    },
 }
 
 
@@ -95,46 +98,57 @@ class FileStore:
             size -= len(self._files.pop(key).content)
 
 
-async def translate_file(
-    name: str, content: bytes, target: str, translate: TranslateAll, most_characters: int
-) -> tuple[str, bytes, str]:
-    """Translate a file.
+@dataclass(frozen=True)
+class Upload:
+    """A file to translate.
+
+    Attributes:
+        form: ``text``, or the name of its format.
+        text: its text; an archive is in Base64.
+        media_type: for HTTP.
+        stem: its name without the ending.
+        ending: of its name.
+    """
+
+    form: str
+    text: str
+    media_type: str
+    stem: str
+    ending: str
+
+    def name_in(self, target: str) -> str:
+        """Return the name of the translated file."""
+        return f"{self.stem}_{target}{self.ending}"
+
+    def content(self, text: str) -> bytes:
+        """Return the bytes of a text that was translated."""
+        return base64.b64decode(text) if ENDINGS[self.ending].is_zip else text.encode()
+
+
+def read_upload(name: str, content: bytes) -> Upload:
+    """Read a file by the end of its name.
 
     Args:
-        name: its name, whose end says what it is.
+        name: its name.
         content: its bytes.
-        target: code of the language, for the name of the result.
-        translate: translates texts.
-        most_characters: the most of one text.
-
-    Returns:
-        The name, the content and the type of the result.
 
     Raises:
-        Problem: 400, the format is not known, the file is not UTF-8 or it is too long.
+        Problem: 400, the format is not known, or the file is not UTF-8.
     """
     # Browsers on Windows may send a whole path.
     path = PurePath(name.replace("\\", "/"))
     kind, packing = endings(path)
     if packing or kind not in READERS:
-        raise Problem(400, "Invalid request: file format not supported")
+        advice = f". {ADVICE[kind]}" if kind in ADVICE else ""
+        raise Problem(400, f"Invalid request: file format not supported{advice}")
     form, media_type = READERS[kind]
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise Problem(400, "Invalid request: the file must be UTF-8") from None
-    stem = re.sub(r"[^\w.-]+", "_", path.stem)[:80].strip(".") or "file"
-    if form != "text":
-        if len(text) > most_characters:
-            size = f"request ({len(text)}) exceeds text limit ({most_characters})"
-            raise Problem(400, f"Invalid request: {size}")
-        (translated,) = await translate([text], form)
+    if kind in ENDINGS and ENDINGS[kind].is_zip:
+        text = base64.b64encode(content).decode()
     else:
-        # In parts: a file may be longer than a text, and its lines are what is translated.
-        lines = text.split("\n")
-        if max(map(len, lines)) > most_characters:
-            raise Problem(400, f"Invalid request: a line exceeds text limit ({most_characters})")
-        starts = range(0, len(lines), LINES_OF_A_PART)
-        parts = ["\n".join(lines[start : start + LINES_OF_A_PART]) for start in starts]
-        translated = "\n".join(await translate(parts, "text"))
-    return f"{stem}_{target}{kind}", translated.encode(), media_type
+        try:
+            # A byte order mark is copied by formats; of lines it is no part.
+            text = content.decode("utf-8-sig" if form == "text" else "utf-8")
+        except UnicodeDecodeError:
+            raise Problem(400, "Invalid request: the file must be UTF-8") from None
+    stem = re.sub(r"[^\w.-]+", "_", path.stem)[:80].strip(".") or "file"
+    return Upload(form, text, media_type, stem, kind)

@@ -104,8 +104,8 @@ class _Texts:
         task = replace(task, align=task.align or ("auto", None, None))
         found = await translate_documents(self._parts, task, body.texts)
         answers = [
-            {"source": source, "translation": text, "error": None, "hypotheses": []}
-            for source, text in zip(body.texts, found, strict=True)
+            {"source": source, "translation": one.text, "error": None, "hypotheses": []}
+            for source, one in zip(body.texts, found, strict=True)
         ]
         return self._reply(task.model, "translations", answers)
 

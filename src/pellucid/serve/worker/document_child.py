@@ -6,6 +6,7 @@ may end at any time.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import math
@@ -26,6 +27,9 @@ from pellucid.machine.processes import Take, serve_parent
 
 # Each point is a tenth less of a processor that others ask for as well: about a third is left.
 NICE = 5
+
+MOST_REASONS = 1000
+"""Texts to look at that an answer names."""
 
 
 def serve_documents(descriptor: int, seconds: float, most_bytes: int, memory_code: int) -> NoReturn:
@@ -77,9 +81,15 @@ def _limit_time(seconds: float) -> None:
 def _do(
     text: str, form: str, languages: Sequence[str], translations: list[Any] | None = None
 ) -> Any:
-    """Read a document's segments, or with their translations write it."""
+    """Read a document's segments, or with their translations write it; archives are in Base64."""
     source, target = languages
-    parts = list(FORMATS[form].read(text, How(languages=(source, target))))
+    how = How("the file", (source, target))
+    kind = FORMATS[form]
+    content = b""
+    if kind.is_zip:
+        content = base64.b64decode(text)
+        text = kind.unpack(content, how)
+    parts = list(kind.read(text, how))
     units = [one for one in parts if isinstance(one, Unit)]
     segments = [one for unit in units for one in unit.segments]
     distinct: dict[tuple[object, ...], Segment] = {}
@@ -92,9 +102,23 @@ def _do(
     for unit in units:
         unit.is_marked = True
         for one in unit.segments:
+<<<<<<< HEAD
             source_words, answers = found[(one.needs_links, *one.key)]
             write_segment(one, [_given(*answer) for answer in answers], source_words)
     return "".join(map(str, parts))
+=======
+            source_words, answer, words, links, doubt = found[(one.needs_links, *one.key)]
+            # None stands for a text that cannot be translated: the source stays.
+            if answer is not None:
+                alignment = None if links is None else [(i, j) for i, j in links]
+                write_segment(one, [GivenTranslation(answer, words, alignment)], source_words)
+            one.reason = one.reason or doubt
+    written = "".join(map(str, parts))
+    if kind.is_zip:
+        written = base64.b64encode(kind.pack(content, written)).decode()
+    unsure = [one for one in units if one.reason]
+    return written, [(one.line, one.key, one.reason) for one in unsure[:MOST_REASONS]]
+>>>>>>> office
 
 
 def _given(text: str, words: Sequence[str], links: list[list[int]] | None) -> GivenTranslation:

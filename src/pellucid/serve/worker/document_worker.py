@@ -77,7 +77,7 @@ class DocumentWorker:
         """Find the distinct segments of a document.
 
         Args:
-            text: the document.
+            text: the document; an archive is in Base64.
             form: the name of its format.
             languages: codes of source and target.
 
@@ -95,22 +95,26 @@ class DocumentWorker:
 
     async def write(
         self, text: str, form: str, languages: tuple[str, str], translations: Sequence[Any]
-    ) -> str:
+    ) -> tuple[str, Sequence[tuple[int, str, str]]]:
         """Write a document with the translations of the segments that `read` has found.
 
         Args:
             text: the document.
             form: as for `read`.
             languages: as for `read`.
-            translations: the source's words, the translation, its words and its links, for each.
+            translations: the source's words, the translation, its words, its links, and why to look
+                at it, for each. Without a translation the source stays.
+
+        Returns:
+            The document; of texts to look at the line, the key and the reason.
 
         Raises:
             Problem: as for `read`.
         """
-        written: str = await self._ask(
+        written, unsure = await self._ask(
             text, form=form, languages=languages, translations=translations
         )
-        return written
+        return written, unsure
 
     def stop(self) -> None:
         """End the process and the thread that talks with it."""

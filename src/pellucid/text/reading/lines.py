@@ -291,6 +291,22 @@ def read_chunks(path: Path | str) -> Iterator[str]:
             yield decode_line(data[start : error.end + 3], path, line)
 
 
+def read_content(path: Path | str) -> bytes:
+    """Read a whole file that is no text, plain or packed; ``-`` is standard input.
+
+    Raises:
+        DataError: it is damaged, or cannot be read.
+    """
+    stream = open_binary(path)
+    with reading(path), nullcontext() if str(path) == "-" else closing(stream):
+        try:
+            return stream.read()
+        except EOFError as error:
+            raise DataError(
+                f"A packed file must be whole, but {path} is damaged: {error}."
+            ) from error
+
+
 def not_a_line(line: str) -> str | None:
     """Say in a sentence why a line cannot be used: it is too long or not text; None if it can."""
     if isinstance(line, CutLine):
