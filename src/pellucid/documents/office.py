@@ -112,10 +112,10 @@ def read_office(source: Source) -> Iterator[str | Unit]:
     Raises:
         DataError: a part is not XML.
     """
-    before, *own = source.text.split(EDGE)
+    before, *texts = source.text.split(EDGE)
     if before:
         source.refuse(0, "An office file must be a zip archive, but is a text", "Take the archive.")
-    parts = [one.partition("\n")[::2] for one in own]
+    parts = [one.partition("\n")[::2] for one in texts]
     columns = {unescape(name) for _, text in parts for name in _COLUMN.findall(text)}
     for name, text in parts:
         yield f"{EDGE}{name}\n"

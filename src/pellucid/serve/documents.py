@@ -37,25 +37,15 @@ class _Read:
 
     def rows(self, found: Translations) -> Sequence[Sequence[object]]:
         """List the translations of the segments as the worker takes them."""
-<<<<<<< HEAD
-        rows = []
+        rows: list[Sequence[object]] = []
         for segment, needs_links in self.segments:
             one = found[needs_links, segment.key]
-            answers = [(best.text, best.words, best.alignment) for best in one.hypotheses]
-            rows.append((one.source_words, answers))
-        return rows
-=======
-        found: list[Sequence[object]] = []
-        for segment, needs_links in self.segments:
-            one = (linked if needs_links else plain)[segment.key]
             if one.error is not None:
-                found.append(((), None, (), None, one.error))
+                rows.append(((), [], one.error))
                 continue
-            best = one.hypotheses[0]
-            own = (one.source_words, best.text, best.words, best.alignment)
-            found.append((*own, _doubt(segment, one)))
-        return found
->>>>>>> office
+            answers = [(best.text, best.words, best.alignment) for best in one.hypotheses]
+            rows.append((one.source_words, answers, _doubt(segment, one)))
+        return rows
 
 
 @dataclass(frozen=True)
@@ -116,30 +106,20 @@ async def translate_documents(
     except DataError as error:
         raise Problem(400, f"Invalid request: {error}") from None
     # Links cost a pass of the decoder more, and only tags within sentences need them.
-<<<<<<< HEAD
     plain = replace(task, align=None)
     found = {
         **await _translate(parts, task, read, needs_links=True, has_copies=False),
         **await _translate(parts, _wide(parts, task), read, needs_links=True, has_copies=True),
         **await _translate(parts, plain, read, needs_links=False, has_copies=False),
     }
-    written = []
-    for document in read:
-        rows = await asyncio.to_thread(document.rows, found)
-        written.append(await worker.write(document.text, form, languages, rows))
-=======
-    linked = await _translate(parts, task, read, needs_links=True)
-    plain = await _translate(parts, replace(task, align=None), read, needs_links=False)
-    faults = (one.error for one in (*linked.values(), *plain.values()))
-    fault = next((one for one in faults if one is not None), None)
+    fault = next((one.error for one in found.values() if one.error is not None), None)
     if fault is not None and not keeps_faulty:
         raise Problem(400, f"Cannot translate text: {fault}")
     written = []
     for document in read:
-        rows = await asyncio.to_thread(document.rows, linked, plain)
+        rows = await asyncio.to_thread(document.rows, found)
         answer = await worker.write(document.text, form, languages, rows)
         written.append(WrittenDocument(*answer))
->>>>>>> office
     return written
 
 

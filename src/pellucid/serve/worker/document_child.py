@@ -102,23 +102,16 @@ def _do(
     for unit in units:
         unit.is_marked = True
         for one in unit.segments:
-<<<<<<< HEAD
-            source_words, answers = found[(one.needs_links, *one.key)]
-            write_segment(one, [_given(*answer) for answer in answers], source_words)
-    return "".join(map(str, parts))
-=======
-            source_words, answer, words, links, doubt = found[(one.needs_links, *one.key)]
-            # None stands for a text that cannot be translated: the source stays.
-            if answer is not None:
-                alignment = None if links is None else [(i, j) for i, j in links]
-                write_segment(one, [GivenTranslation(answer, words, alignment)], source_words)
+            source_words, answers, doubt = found[(one.needs_links, *one.key)]
+            # Without an answer the text cannot be translated: the source stays.
+            if answers:
+                write_segment(one, [_given(*answer) for answer in answers], source_words)
             one.reason = one.reason or doubt
     written = "".join(map(str, parts))
     if kind.is_zip:
         written = base64.b64encode(kind.pack(content, written)).decode()
     unsure = [one for one in units if one.reason]
     return written, [(one.line, one.key, one.reason) for one in unsure[:MOST_REASONS]]
->>>>>>> office
 
 
 def _given(text: str, words: Sequence[str], links: list[list[int]] | None) -> GivenTranslation:
