@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pellucid.native.libraries import ENGINES, FOLDERS, KERNELS, Library, engines, runs_here
+from pellucid.native.loading import instruction_sets
 
 AVX2 = "fpu sse2 fma avx avx2 bmi2"
 AVX512 = f"{AVX2} avx512f avx512dq avx512bw avx512vl"
@@ -64,3 +65,9 @@ def test_libraries_processor_unknown_all_are_built(tmp_path: Path) -> None:
 
     assert runs_here(library, tmp_path / "missing")
     assert runs_here(library, tmp_path / "arm")
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="needs Linux's list of a processor")
+def test_the_engine_finds_every_set_that_linux_lists() -> None:
+    every = [Library(FOLDERS["engine"], *one) for one in engines().items()]
+    assert list(instruction_sets()) == [one.name for one in every if runs_here(one)]
