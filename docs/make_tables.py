@@ -263,14 +263,19 @@ def write_ten_tasks(text: str) -> str:
 
 def write_patches(text: str, translator: pellucid.Translator) -> str:
     """Write where the gender of the pronoun stands, in one sentence and over pairs."""
-    first, second = map(translator.pair, PAIR)
+    # One beginning, so that the pronouns are the first tokens that differ.
+    beginning = "La pizza est sortie du four et"
+    first, second = (
+        translator.pair(source, f"{beginning} {pronoun} avait bon goût.")
+        for source, pronoun in zip(PAIR, ("elle", "il"), strict=True)
+    )
     patched = second.patch(first)
     places = {word: second.source_tokens.index(word) for word in ("cake", "it", "tasted", "good")}
     rows = []
     for row, after in enumerate(("embedding", "layer 0", "layer 1")):
         numbers = [patched.matrix[row, at] for at in places.values()]
         others = sum(patched.matrix[row, : len(second.source_tokens)]) - sum(numbers)
-        rows.append((after, *(f"{one:.2f}" for one in (*numbers, others))))
+        rows.append((after, *(f"{one:.2f}".replace("-0.00", "0.00") for one in (*numbers, others))))
     text = renew_table(text, "| after | *cake*", rows)
     examples = make_split("pronoun", count=100)
     sources, targets = ([getattr(one, side) for one in examples] for side in ("source", "target"))
