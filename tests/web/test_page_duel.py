@@ -37,6 +37,16 @@ def demo() -> Translator:
 
 
 @pytest.fixture(scope="module")
+def masculine(demo: Translator) -> tuple[str, list[str]]:
+    """A sentence for which the model writes *il*, and the words that decide that."""
+    lines = (example.source for example in make_split("pronoun", count=100))
+    for text in (DOG, CAKE, *(line for line in lines if re.search(r"\bit\b", line))):
+        if pronoun_of(demo, text) == "il" and (causes := deciding(demo, text, "il")):
+            return text, causes
+    pytest.fail("for no sentence does the model write il because of a word")
+
+
+@pytest.fixture(scope="module")
 def duel_page(demo: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("duel") / "page.html"
     lessons, _ = lessons_for(demo.bundle)
@@ -51,17 +61,9 @@ def open_duel(browser: Browser, page: Path, **state: str) -> PageReader:
 
 def pronoun_of(demo: Translator, text: str) -> str:
     """Return the pronoun that the model writes for *it*; empty if none of the two."""
-    found = re.findall(r"\b(elle|il)\b", str(demo.look(text, beam=1).decoding["text"]))
+    written = str(demo.look(text, beam=1).decoding["text"]).lower()
+    found = re.findall(r"\b(elle|il)\b", written)
     return found[0] if len(found) == 1 else ""
-
-
-def sentence_with(demo: Translator, pronoun: str) -> str:
-    """Find a sentence that the model gives a pronoun, and in which one word decides it."""
-    lines = (example.source for example in make_split("pronoun", count=100))
-    for text in (TEXT, DOG, CAKE, *(line for line in lines if re.search(r"\bit\b", line))):
-        if pronoun_of(demo, text) == pronoun and len(deciding(demo, text, pronoun)) == 1:
-            return text
-    pytest.fail(f"for no sentence does the model write {pronoun} because of one word")
 
 
 def deciding(demo: Translator, text: str, pronoun: str) -> list[str]:
@@ -212,11 +214,10 @@ def test_duel_is_won_and_what_it_says_is_what_the_package_finds(
 
 
 def test_duel_is_lost_and_the_score_is_kept_against_the_rules_of_thumb(
-    browser: Browser, duel_page: Path, demo: Translator
+    browser: Browser, duel_page: Path, demo: Translator, masculine: tuple[str, list[str]]
 ) -> None:
-    text = sentence_with(demo, "il")
+    text, causes = masculine
     reader = open_duel(browser, duel_page, text=text)
-    causes = deciding(demo, text, "il")
     predict(reader, "elle", "it")
     said = f"the model writes il, not elle, and {say_decide(causes)}, not it."
     assert lead(reader) == f"You lost: {said}"
@@ -246,12 +247,12 @@ def test_duel_is_lost_and_the_score_is_kept_against_the_rules_of_thumb(
 
 @pytest.mark.parametrize("way", ["keyboard", "touch"])
 def test_duel_is_played_without_a_mouse(
-    browser: Browser, duel_page: Path, demo: Translator, way: str
+    browser: Browser, duel_page: Path, masculine: tuple[str, list[str]], way: str
 ) -> None:
-    # The first of the two pronouns.
-    text = sentence_with(demo, "il")
+    # The masculine pronoun is the first of the two.
+    text, causes = masculine
     reader = open_duel(browser, duel_page, text=text)
-    at = reader.texts(".words button").index(deciding(demo, text, "il")[0])
+    at = reader.texts(".words button").index(causes[0])
 
     def do(element: str) -> None:
         reader.run(f"{element}.scrollIntoView({{ block: 'center' }})")
