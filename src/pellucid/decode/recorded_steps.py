@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from pellucid.decode.steppers import ModelStepper, SourceMemory
 from pellucid.machine.graphs import GraphDevice, GraphSchedule
 from pellucid.model import Transformer
 from pellucid.model.encoder_decoder import embed
-from pellucid.model.kv_cache import LayerCache
+from pellucid.model.kv_cache import GrowingKeysValues, LayerCache
 from pellucid.model.rotary import IN_ATTENTION
 from pellucid.model.site import Site
 
@@ -52,7 +52,7 @@ class BucketSize(NamedTuple):
     target: int
 
 
-class FixedKeysValues:
+class FixedKeysValues(GrowingKeysValues):
     """The keys and values of one self-attention, in a bucket.
 
     Args:
@@ -61,10 +61,9 @@ class FixedKeysValues:
         place_1: the position that is written next.
     """
 
-    # Positions that are part of attention would need it: those models are not recorded.
-    length = 0
-
     def __init__(self, key_AHMK: Tensor, value_AHME: Tensor, place_1: Tensor) -> None:
+        # Its length stays 0: only positions inside attention would read it, which are not recorded.
+        super().__init__()
         self.tensors = (key_AHMK, value_AHME)
         self._place_1 = place_1
 
@@ -229,7 +228,7 @@ class RecordedStepper(ModelStepper):
 
     def cross(self, memory_BSD: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Compute the keys and values of sources for each layer, once for all hypotheses."""
-        layers = self._model.decoder.layers
+        layers: Any = self._model.decoder.layers
         return [layer.cross_attention.project_key_value(memory_BSD) for layer in layers]
 
     def new_state(self, sentences: int, width: int) -> RecordedState:  # type: ignore[override]

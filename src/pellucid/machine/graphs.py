@@ -169,4 +169,4 @@ class GraphSchedule:
     def forget(self, key: Hashable) -> None:
         """Drop the buffers of a key, and what was recorded."""
         for kept in (self._buffers, self._calls, self._recorded):
-            kept.pop(key, None)  # type: ignore[attr-defined]
+            kept.pop(key, None)
