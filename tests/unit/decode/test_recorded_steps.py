@@ -13,12 +13,14 @@ from taped_graphs import TapedGraphs
 from pellucid.config import DecodingConfig
 from pellucid.decode import on_pytorch, recorded_steps
 from pellucid.decode.constraints.request import Request
+from pellucid.decode.decoder import Decoder
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.native import NativePath
 from pellucid.decode.on_pytorch import PyTorchDecoder
 from pellucid.decode.recorded_steps import FIRST_TARGET, RecordedStepper, explain_unrecorded
 from pellucid.decode.search.search_loop import Search
 from pellucid.decode.steppers import ModelStepper
+from pellucid.errors import InputError
 from pellucid.model import Transformer
 
 MODELS: list[dict[str, Any]] = [
@@ -193,8 +195,6 @@ def test_models_that_cannot_be_recorded_take_plain_steps(
 
 
 def test_a_step_beyond_the_model_is_refused_as_elsewhere() -> None:
-    from pellucid.errors import InputError
-
     model = make_transformer(max_target_length=3)
     stepper = RecordedStepper(model, "float32", TapedGraphs())
     state = stepper.new_state(1, 1)
@@ -205,3 +205,12 @@ def test_a_step_beyond_the_model_is_refused_as_elsewhere() -> None:
             stepper.step(state, torch.tensor([START]))
         with pytest.raises(InputError, match="at most 3 tokens"):
             stepper.step(state, torch.tensor([START]))
+
+
+def test_progress_says_why_a_device_cannot_record_steps() -> None:
+    model = make_transformer(positions="rotary", d_key=6).to("meta")
+    said = Decoder([model], SPECIAL).describe(DecodingConfig())
+    assert said == (
+        "PyTorch, since the model is on the device meta; step by step, since its positions are "
+        "rotary"
+    )
