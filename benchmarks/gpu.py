@@ -8,11 +8,14 @@ Everything runs on random weights and on random ids whose lengths are those of c
 needs no text. The parts are:
 
 - `products`: the rate of a large product in bfloat16, which the other rates are shares of;
-- `exactness`: logits and the gradient in float32 next to float64, and greedy tokens next to those
-  of the processor;
-- `train`: target tokens a second in batches of few shapes and of any, which take turns;
-- `decode`: target tokens a second, greedy and with beam 5, of many sentences and of one; next to
-  Hugging Face's `generate` on the same device, if transformers is installed.
+- `exactness`: logits, the loss in chunks and the gradient in float32 next to float64, and greedy
+  tokens next to those of the processor;
+- `updates`: weights after some updates that the device repeats by itself (CUDA graphs), next to
+  the plain update in float64, and next to the same updates without graphs, with dropout;
+- `train`: target tokens a second of updates by graphs, step by step in batches of few shapes, and
+  in batches of any, which take turns; the share of the device's best; the most memory;
+- `decode`: target tokens a second by graphs and without, greedy and with beam 5, of many sentences
+  and of one; next to Hugging Face's `generate` on the same device, if transformers is installed.
 
 The file is written again after each part, so that a run that is cut off leaves what it has.
 """
@@ -25,15 +28,17 @@ import importlib.util
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from unittest import mock
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from side_by_side.results import write_result
+from torch import Tensor
 
 from pellucid.config import NAMED_SIZES, DecodingConfig, ModelConfig, TrainingConfig
 from pellucid.data import (
@@ -48,12 +53,19 @@ from pellucid.data import (
 from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.decoder import Decoder
 from pellucid.machine.devices import choose_device
+from pellucid.machine.graphs import WARM_UPS, make_graphs
 from pellucid.model import EncoderDecoder, Transformer, initialize
+from pellucid.training.fast.loss_on_device import masked_cross_entropy
+from pellucid.training.plain import make_update
+from pellucid.training.update.batch_parts import make_pieces
 from pellucid.training.update.step import Updater
+from pellucid.training.weights.averaging import Averaging
 from pellucid.training.weights.optimizer import Optimizer
 
 PAD, START, END, FIRST = 0, 1, 2, 3
 """Ids: padding, the start token, `</s>`, and the first word."""
+
+RATES = {"rate": 1e-4, "muon_rate": 1e-3}
 
 LENGTH = 16
 """Target tokens of each decoded sentence."""
@@ -92,6 +104,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="the result file")
     asked = parser.parse_args()
     asked.device = choose_device(asked.device)
+    graphs = make_graphs if asked.device.type == "cuda" else SameAgain
+    asked.graphs = {"": graphs, ", step by step": lambda device: None}
     sizes = dict(NAMED_SIZES[asked.size])
     words = 10_000
     asked.pairs, asked.sentences = 29_000, 512
@@ -114,7 +128,8 @@ def measure_products(asked: argparse.Namespace) -> dict[str, float]:
     width = 64 if asked.dry else 8192
     a = torch.randn(width, width, device=asked.device).bfloat16()
     seconds = _seconds(lambda: a @ a, asked.device, rounds=10)
-    return {"tflops": 2 * width**3 / seconds / 1e12}
+    asked.tflops = 2 * width**3 / seconds / 1e12
+    return {"tflops": asked.tflops}
 
 
 def measure_exactness(asked: argparse.Namespace) -> dict[str, float]:
@@ -130,6 +145,7 @@ def measure_exactness(asked: argparse.Namespace) -> dict[str, float]:
         answers = decoder.decode(requests, DecodingConfig(), batch_tokens=4096)
         tokens.append([answer[0].ids for answer in answers])
     return {
+        "loss_off_by": _loss_error(asked),
         "logits_off_by": float((logits - exact_logits).abs().max()),
         "gradient_off_by": float((gradient - exact_gradient).norm() / exact_gradient.norm()),
         "sentences": len(requests),
@@ -139,19 +155,71 @@ def measure_exactness(asked: argparse.Namespace) -> dict[str, float]:
     }
 
 
+def measure_updates(asked: argparse.Namespace) -> dict[str, Any]:
+    """Compare updates by graphs with the plain update in float64, and with themselves."""
+    batches, _ = _batches(asked, min(asked.tokens, 2000), few=True)
+    # So many of each shape that most are repeated.
+    batches = batches[:4] * (2 * WARM_UPS + 1)
+    found: dict[str, Any] = {"updates": len(batches)}
+    for optimizer in ("adamw", "muon"):
+        weights = {}
+        for kind, dropout in (
+            ("float64", 0.0),
+            ("recorded", 0.0),
+            ("recorded, dropout", 0.3),
+            ("again, dropout", 0.3),
+            ("not recorded, dropout", 0.3),
+        ):
+            training = TrainingConfig.model_validate(
+                {"optimizer": optimizer, "dropout": dropout, "max_gradient_norm": 1.0}
+            )
+            model = copy.deepcopy(asked.model)
+            if kind == "float64":
+                plain = model.double().to(asked.device)
+                own = Optimizer(plain, training)
+                for step, batch in enumerate(batches, start=1):
+                    make_update(plain, own, make_pieces([batch]), training, step=step, **RATES)
+            else:
+                model = model.float().to(asked.device)
+                updater = _recorded(model, training, "float32")
+                assert updater.recorded is not None
+                if kind.startswith("not"):
+                    updater.recorded._schedule.fault = "as it is asked for"
+                for step, batch in enumerate(batches, start=1):
+                    updater.advance(step, [batch], **RATES)
+                updater.read()
+                found[f"{optimizer}: fault"] = updater.recorded.fault
+            flat = [one.detach().flatten().double().cpu() for one in model.parameters()]
+            weights[kind] = torch.cat(flat)
+        begun = torch.cat([one.detach().flatten().double() for one in asked.model.parameters()])
+        for one, other in (
+            ("recorded", "float64"),
+            ("again, dropout", "recorded, dropout"),
+            ("not recorded, dropout", "recorded, dropout"),
+        ):
+            apart = (weights[one] - weights[other]).norm() / (weights[other] - begun).norm()
+            found[f"{optimizer}: {one} from {other}"] = float(apart)
+    return found
+
+
 def measure_training(asked: argparse.Namespace) -> dict[str, Any]:
-    """Time updates in batches of few shapes and of any; each kind has its own model."""
+    """Time updates by graphs, in few shapes and in any; each kind has its own model."""
     rounds = 2
     found: dict[str, Any] = {}
     kinds = {}
-    for kind in ("few", "any"):
-        batches, padding = _batches(asked, asked.tokens, few=kind == "few")
+    for kind in ("recorded", "few", "any"):
+        batches, padding = _batches(asked, asked.tokens, few=kind != "any")
         training = TrainingConfig.model_validate({"precision": "bfloat16", "optimizer": "adamw"})
         model = copy.deepcopy(asked.model).float().to(asked.device)
-        updater = Updater(model, Optimizer(model, training, "bfloat16"), training, "bfloat16")
+        if kind == "recorded":
+            updater = _recorded(model, training, "bfloat16")
+        else:
+            updater = Updater(model, Optimizer(model, training, "bfloat16"), training, "bfloat16")
         kinds[kind] = partial(_update, updater, batches)
         shapes = {(*one.source_BS.shape, one.target_in_BT.shape[1]) for one in batches}
         found[kind] = {"shapes": len(shapes), "padding": padding, "rates": []}
+    # Enough for each shape to be recorded before the clock runs.
+    asked.updates = max(asked.updates, (WARM_UPS + 1) * found["few"]["shapes"])
     for first in range(0, rounds * asked.updates, asked.updates):
         for kind, update in kinds.items():
             _wait(asked.device)
@@ -162,14 +230,20 @@ def measure_training(asked: argparse.Namespace) -> dict[str, Any]:
     for kind in kinds:
         # The first round meets every shape for the first time.
         found[kind]["tokens_per_second"] = found[kind]["rates"][-1]
+        tflops = found[kind]["rates"][-1] * _training_gflop(asked.config) / 1e3
+        found[kind]["share_of_best"] = tflops / asked.tflops
     found["gflop_per_target_token"] = _training_gflop(asked.config)
+    if asked.device.type == "cuda":
+        found["most_bytes"] = torch.cuda.max_memory_allocated(asked.device)
     return found
 
 
 def measure_decoding(asked: argparse.Namespace) -> dict[str, Any]:
     """Time searches on the device, next to Hugging Face's if it is installed."""
     requests = _requests(asked)
-    decoder = _decoder(copy.deepcopy(asked.model).float().to(asked.device))
+    model = copy.deepcopy(asked.model).float().to(asked.device)
+    recorded = _decoder(model)
+    plain = _decoder(model)
     found: dict[str, Any] = {}
     for beam, count in ((1, len(requests)), (5, len(requests) // 4), (1, 1), (5, 1)):
         name = f"beam {beam}, {count} sentences"
@@ -177,9 +251,13 @@ def measure_decoding(asked: argparse.Namespace) -> dict[str, Any]:
         found[name] = {}
         for precision in ("float32", "bfloat16"):
             config = DecodingConfig.model_validate({"beam": beam, "precision": precision})
-            run = partial(decoder.decode, some, config, batch_tokens=count * 64 * beam)
-            seconds = _seconds(run, asked.device, rounds=3)
-            found[name][precision] = count * LENGTH / seconds
+            for kind, decoder in (("", recorded), (", step by step", plain)):
+                run = partial(decoder.decode, some, config, batch_tokens=count * 64 * beam)
+                with mock.patch("pellucid.decode.on_pytorch.make_graphs", asked.graphs[kind]):
+                    run()
+                    run()  # Every bucket is recorded now.
+                    seconds = _seconds(run, asked.device, rounds=3)
+                found[name][f"{precision}{kind}"] = count * LENGTH / seconds
     if importlib.util.find_spec("transformers") is not None and not asked.dry:
         found["Hugging Face, bfloat16"] = _measure_hugging_face(asked)
     return found
@@ -188,6 +266,7 @@ def measure_decoding(asked: argparse.Namespace) -> dict[str, Any]:
 PARTS: dict[str, Callable[[argparse.Namespace], Any]] = {
     "products": measure_products,
     "exactness": measure_exactness,
+    "updates": measure_updates,
     "train": measure_training,
     "decode": measure_decoding,
 }
@@ -250,10 +329,50 @@ def _batches(
     return batches, padding_share(plan, *lengths)
 
 
+class SameAgain:
+    """What stands for graphs on a processor: the same call again."""
+
+    def __init__(self, device: torch.device, generator: torch.Generator | None = None) -> None:
+        self.device = device
+
+    def record(self, work: Callable[[], object]) -> Callable[[], object]:
+        """Return the work itself."""
+        return work
+
+    def run(self, work: Callable[[], object]) -> None:
+        """Run work."""
+        work()
+
+    def fill(self, buffers: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
+        """Copy values into buffers."""
+        for name, value in values.items():
+            buffers[name].copy_(value)
+
+    def read_later(self, numbers: Tensor) -> Callable[[], list[float]]:
+        """Return what reads the numbers of now."""
+        return numbers.clone().tolist
+
+
+def _recorded(
+    model: EncoderDecoder, training: TrainingConfig, precision: Literal["float32", "bfloat16"]
+) -> Updater:
+    """Make updates that the device repeats by itself."""
+    device = next(model.parameters()).device
+    graphs = make_graphs if device.type == "cuda" else SameAgain
+    with mock.patch("pellucid.training.update.step.make_graphs", graphs):
+        return Updater(
+            model,
+            Optimizer(model, training, precision),
+            training,
+            precision,
+            averaging=Averaging(model, training),
+        )
+
+
 def _update(updater: Updater, batches: list[Batch], number: int) -> int:
     """Make an update; return its target tokens."""
     batch = batches[number % len(batches)]
-    updater.update(number + 1, [batch], rate=1e-4, muon_rate=1e-3)
+    updater.advance(number + 1, [batch], **RATES)
     return batch.num_target_tokens
 
 
@@ -272,6 +391,25 @@ def _logits_and_gradient(
     torch.nn.functional.cross_entropy(logits_PV, targets_P).backward()
     gradients = [one.grad.flatten() for one in model.parameters() if one.grad is not None]
     return logits_PV.detach().double().cpu(), torch.cat(gradients).double().cpu()
+
+
+def _loss_error(asked: argparse.Namespace) -> float:
+    """Compare the gradient of the loss in chunks, in float32 on the device, with float64."""
+    numbers = torch.Generator().manual_seed(4)
+    words = asked.config.target_vocabulary_size
+    states_PD = torch.randn(64, asked.config.d_model, generator=numbers)
+    weight_VD = torch.randn(words, asked.config.d_model, generator=numbers) / 8
+    target_P = torch.randint(words, (64,), generator=numbers)
+    real_P = torch.rand(64, generator=numbers) < 0.8
+    found = []
+    for device, dtype in ((asked.device, torch.float32), ("cpu", torch.float64)):
+        states, weight = (one.to(device, dtype).requires_grad_() for one in (states_PD, weight_VD))
+        loss, _ = masked_cross_entropy(
+            states, weight, None, target_P.to(device), real_P.to(device), smoothing=0.1
+        )
+        gradients = torch.autograd.grad(loss, [states, weight])
+        found.append(torch.cat([one.flatten().double().cpu() for one in gradients]))
+    return float((found[0] - found[1]).norm() / found[1].norm())
 
 
 def _requests(asked: argparse.Namespace) -> list[Request]:

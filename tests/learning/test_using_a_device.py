@@ -65,3 +65,47 @@ def test_whatever_is_asked_there_has_the_answer_of_the_processor(
     number, different, device = json.loads(done.stdout.splitlines()[-1])
     assert number > 0
     assert (different, device) == ([], "pretended:0")
+
+
+STEPS = """
+import json
+from dataclasses import replace
+from pretended_device import leave, pretended_device, waits
+from small_native import SPECIAL, make_requests, make_transformer
+from taped_graphs import TapedGraphs
+from pellucid.config import DecodingConfig
+from pellucid.decode.recorded_steps import RecordedStepper
+from pellucid.decode.search.search_loop import Search
+from pellucid.decode.steppers import ModelStepper
+
+def search(stepper, beam):
+    config = DecodingConfig(beam=beam)
+    found, counts = {}, []
+    search = Search(stepper, requests, config, SPECIAL, sentences=len(requests))
+    while not search.is_over:
+        waits.clear()
+        answers = dict(search.step())
+        if not answers:
+            counts.append(sum(waits.values()))
+        found.update(answers)
+    return [[one.ids for one in found[place].hypotheses] for place in sorted(found)], counts
+
+model = make_transformer(norm="pre")
+# A prefix must be compared with the words, which takes a question more.
+requests = [replace(one, prefix_ids=()) for one in make_requests(model, 7)]
+here = [search(ModelStepper(model), beam)[0] for beam in (1, 3)]
+with pretended_device() as device:
+    stepper = RecordedStepper(model.to(device), "float32", TapedGraphs(device, is_taped=False))
+    there = [search(stepper, beam) for beam in (1, 3)]
+print(json.dumps([[one[0] for one in there] == here, [sorted(set(one[1])) for one in there]]))
+leave()
+"""
+
+
+def test_a_step_asks_the_device_once(run_python: Run) -> None:
+    done = run_python("-c", STEPS, kind=Forked)
+    assert done.returncode == 0, done.stderr[-3000:]
+    are_same, counts = json.loads(done.stdout.splitlines()[-1])
+    assert are_same
+    # Where a hypothesis ended, what ended is handed over, too.
+    assert min(counts[0]) == min(counts[1]) == 1

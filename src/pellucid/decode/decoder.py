@@ -75,7 +75,14 @@ class Decoder:
 
     def describe(self, config: DecodingConfig, rule: str | None = None) -> str:
         """Describe what answers requests; ``rule`` says what they ask for beyond the options."""
-        return self._native.describe(config, rule)
+        said = self._native.describe(config, rule)
+        first = self._models[0]
+        if isinstance(first, StoredModel) or first.output_weight.device.type == "cpu":
+            return said
+        from pellucid.decode.recorded_steps import explain_unrecorded
+
+        why = explain_unrecorded(first.config)
+        return said if why is None else f"{said}; step by step, since {why}"
 
     def decode(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int

@@ -19,13 +19,15 @@ from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.constraints.required import RequiredPhrases
 from pellucid.decode.hypothesis import OVERFLOW, Decided, Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
+from pellucid.decode.recorded_steps import RecordedStepper, explain_unrecorded
 from pellucid.decode.search.beams import LengthPenalty
 from pellucid.decode.search.search_loop import Search, SearchAnswer
 from pellucid.decode.search.uniforms import draw_many_samples, number_sample
 from pellucid.decode.steppers import Ensemble, ModelStepper, NativeStepper, Stepper
 from pellucid.errors import InputError
+from pellucid.machine.graphs import make_graphs
 from pellucid.machine.hardware import set_threads, some_threads
-from pellucid.model import EncoderDecoder
+from pellucid.model import EncoderDecoder, Transformer
 
 DOUBT = 1e-3
 """A lead, in natural logs, that rounding in float32 could overturn, with a factor to spare.
@@ -234,7 +236,16 @@ class PyTorchDecoder:
         # The engine has no products in float64.
         if dtype is None and self._native.find_obstacle(precision) is None:
             return [NativeStepper(engine) for engine in self._native.engines(precision)]
-        return [ModelStepper(model, precision, dtype=dtype) for model in self.load_models()]
+        return [self._on_pytorch(model, precision, dtype) for model in self.load_models()]
+
+    def _on_pytorch(
+        self, model: EncoderDecoder, precision: Precision, dtype: torch.dtype | None
+    ) -> Stepper:
+        graphs = make_graphs(model.output_weight.device)
+        is_recorded = explain_unrecorded(model.config) is None and dtype is None
+        if graphs is not None and is_recorded and isinstance(model, Transformer):
+            return RecordedStepper(model, precision, graphs)
+        return ModelStepper(model, precision, dtype=dtype)
 
     def load_models(self) -> list[EncoderDecoder]:
         """Give the models, loading stored ones."""

@@ -68,16 +68,17 @@ class Stepper(Protocol):
         """
 
 
-class _Memory(NamedTuple):
+class SourceMemory(NamedTuple):
     """Encoded sentences; the mask is None if nothing is padding."""
 
     memory_BSD: Tensor
     mask_BS: Tensor | None
 
-    def choose(self, rows_A: Tensor) -> _Memory:
+    def choose(self, rows_A: Tensor) -> SourceMemory:
+        """Take the sentences of some rows."""
         mask_BS = self.mask_BS
         mask_AS = None if mask_BS is None else mask_BS.index_select(0, rows_A)
-        return _Memory(self.memory_BSD.index_select(0, rows_A), mask_AS)
+        return SourceMemory(self.memory_BSD.index_select(0, rows_A), mask_AS)
 
 
 class _ModelState:
@@ -87,7 +88,7 @@ class _ModelState:
         self._model = model
         self._width = width
 
-    def insert(self, slots_X: Tensor, memory: _Memory, chosen_X: Tensor) -> None:
+    def insert(self, slots_X: Tensor, memory: SourceMemory, chosen_X: Tensor) -> None:
         """Start sentences in all slots."""
         self.cache = self._model.new_cache()
         # A row for each hypothesis: the model knows rows of a batch, not the sentences of a beam.
@@ -149,7 +150,7 @@ class ModelStepper:
         return self._model.config.target_vocabulary_size
 
     @torch.inference_mode()
-    def encode(self, sources: Sequence[Sequence[int]]) -> _Memory:
+    def encode(self, sources: Sequence[Sequence[int]]) -> SourceMemory:
         """Read sentences of at least one token each."""
         # Padding is never attended to; any id that exists will do.
         batch = make_source_batch(sources, pad_id=0)
@@ -157,7 +158,7 @@ class ModelStepper:
         # Attention is faster without a mask, so sentences of one length get none.
         is_padded = len(set(map(len, sources))) > 1
         memory_BSD = self._model.encode(source_BS, mask_BS if is_padded else None)
-        return _Memory(memory_BSD, mask_BS if is_padded else None)
+        return SourceMemory(memory_BSD, mask_BS if is_padded else None)
 
     def new_state(self, sentences: int, width: int) -> _ModelState:
         """Make empty slots for some sentences, each with ``width`` hypotheses."""

@@ -68,6 +68,7 @@ def evaluate(
     tokenize: str | None = None,
     moses: str | None = None,
     normalize: bool = True,
+    device: str | None = None,
     **decoding: Unpack[DecodingOptions],
 ) -> ModelEvaluation:
     """Score translations against a reference: BLEU, chrF and TER, with 95 % intervals.
@@ -89,6 +90,7 @@ def evaluate(
             by the script unless given.
         moses: a language, to lower-case and tokenize both sides as Moses does.
         normalize: compare both sides in the model's normalization, or NFC.
+        device: where the model computes, as for `pellucid.load`.
         decoding: decoding options, such as ``beam=5``.
 
     Raises:
@@ -98,6 +100,10 @@ def evaluate(
     check_names(decoding, evaluate)
     if (model is None) == (hypothesis is None):
         raise InputError("evaluate needs either a model or a hypothesis. Give one of them.")
+    if device is not None and not isinstance(model, str | Path):
+        raise InputError(
+            "device is for a model that is named. A translator has its device already."
+        )
     if changes is not None and against is not None:
         raise not_together("changes", "against", "it compares with the unchanged model")
     if reference is None and source is None and isinstance(model, str | Path):
@@ -127,7 +133,7 @@ def evaluate(
         raise InputError("A model needs text to translate. Give source=FILE.")
     sources = read_given("source", source)
     to = direction(source_language, to)
-    translator = model if isinstance(model, Translator) else load(model)
+    translator = model if isinstance(model, Translator) else load(model, device=device)
     if changes is not None:
         # Both by the same search, so that nothing but the change differs.
         unchanged = copy.copy(translator)

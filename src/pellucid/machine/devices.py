@@ -109,3 +109,11 @@ def _find_fault(device: str) -> str | None:
         first = words.strip().partition("\n")[0].rstrip(".")
         return fault_of_machine(error) or f"{first}. Check the driver (nvidia-smi), or use cpu."
     return None
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Tell whether an allocator refused: for CPUs and in cuBLAS that is a plain RuntimeError."""
+    said = ("can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
+    # PyTorch's own error is known by its name, so that nobody imports PyTorch to look.
+    is_named = type(error).__name__ == "OutOfMemoryError"
+    return isinstance(error, MemoryError) or is_named or any(one in str(error) for one in said)

@@ -31,7 +31,7 @@ class GraphDevice(Protocol):
         """Run recorded work, or work as it may be recorded later."""
 
     def fill(self, buffers: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
-        """Copy values from the processor into buffers, while earlier work still runs."""
+        """Copy values into buffers; those on the processor travel while earlier work runs."""
 
     def read_later(self, numbers: Tensor) -> Callable[[], list[float]]:
         """Send numbers to the processor; the function returned waits for them."""
@@ -84,10 +84,12 @@ class CudaGraphs:
             there = {
                 name: value.pin_memory().to(self.device, non_blocking=True)
                 for name, value in values.items()
+                if value.device.type == "cpu"
             }
         current.wait_stream(self._copies)
-        for name, value in there.items():
+        for name, value in {**values, **there}.items():
             buffers[name].copy_(value)
+        for value in there.values():
             value.record_stream(current)
 
     def read_later(self, numbers: Tensor) -> Callable[[], list[float]]:
@@ -142,7 +144,7 @@ class GraphSchedule:
 
         Args:
             key: of the same work with values of the same names, shapes and types.
-            values: tensors on the processor, copied into the buffers that the work is given.
+            values: tensors, copied into the buffers that the work is given.
             work: must be the same for the same key.
         """
         if key not in self._buffers:
@@ -163,3 +165,8 @@ class GraphSchedule:
                 self.fault = str(error).strip().partition("\n")[0].rstrip(".")
         self._calls[key] = number + 1
         self.graphs.run(self._recorded.get(key, call))
+
+    def forget(self, key: Hashable) -> None:
+        """Drop the buffers of a key, and what was recorded."""
+        for kept in (self._buffers, self._calls, self._recorded):
+            kept.pop(key, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pellucid.bundle import names_of_chain
 from pellucid.errors import InputError, suggestion
 from pellucid.languages.codes import are_same_language, direction, short_code
+from pellucid.machine.devices import CPU
 from pellucid.serve.answers.responses import Problem, about
 from pellucid.text.language_tokens import near_names
 from pellucid.wording.value_rules import show_value
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from pellucid.text.link_choices import UnitRule
     from pellucid.translate.links.aligning import Aligner
     from pellucid.translate.translator import Translator
+
+log = logging.getLogger("pellucid.serve")
 
 # Decoding options by name, in the order of their names.
 Options = tuple[tuple[str, Any], ...]
@@ -146,6 +150,25 @@ class ServedModel:
             return self.translator
         with about("changes"):
             return self.translator.changed(list(changes))
+
+    def move_to_processor(self) -> bool:
+        """Compute on the processor from now on; return False if the model does already.
+
+        For the computing thread only.
+        """
+        from pellucid.translate.translator import load
+
+        bundle = self.translator.bundle
+        if bundle.device == CPU:
+            return False
+        decoding = self.translator.decoding
+        self.translator = load(bundle.folder, device=CPU)
+        self.translator.decoding = decoding
+        # What was decided and made for the other device.
+        self._decided.clear()
+        self._aligners.clear()
+        log.warning("%s is computed on the processor now: its device has no memory left", self.name)
+        return True
 
     def aligner(
         self, units: UnitRule = "auto", layer: int | None = None, head: int | None = None

@@ -114,6 +114,19 @@ def test_model_is_evaluated_with_the_search_that_is_asked_for(
     assert repr(beam).startswith(f"<BLEU {beam.bleu.score:.2f} [")
 
 
+def test_the_device_is_that_of_the_model_that_is_loaded(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    choose = "pellucid.translate.translator.resolve_device"
+    monkeypatch.setattr(choose, lambda name: asked.append(name) or "cpu")
+    found = pellucid.evaluate("demo", source=SOURCES, reference=TARGETS, device="auto")
+    assert found.hypotheses
+    assert asked == ["auto"]
+    with pytest.raises(InputError, match="A translator has its device already"):
+        pellucid.evaluate(translator, source=SOURCES, reference=TARGETS, device="cpu")
+
+
 def test_given_translations_are_scored_as_by_the_evaluation() -> None:
     found = pellucid.evaluate(hypothesis=SOURCES, reference=[TARGETS, SOURCES], against=TARGETS)
     plain = evaluate_corpus(SOURCES, [TARGETS, SOURCES])

@@ -34,6 +34,12 @@ def test_a_dry_run_writes_every_part(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert found["exactness"]["logits_off_by"] < 1e-4
     assert found["exactness"]["gradient_off_by"] < 1e-4
     assert found["exactness"]["sentences_with_other_tokens"] == 0
+    assert found["exactness"]["loss_off_by"] < 1e-5
+    for name, value in found["updates"].items():
+        if " from " in name:
+            assert value < (0.03 if "float64" in name else 1e-6), name
     assert found["train"]["few"]["shapes"] <= 16
+    assert found["train"]["recorded"]["tokens_per_second"] > 0
     assert found["train"]["any"]["tokens_per_second"] > 0
     assert found["decode"]["beam 5, 1 sentences"]["bfloat16"] > 0
+    assert found["decode"]["beam 5, 1 sentences"]["bfloat16, step by step"] > 0

@@ -73,6 +73,7 @@ class Beams:
         self.num_finished_BG = count(slots, self.groups)
         self.best_BN = fill((slots, min(config.n_best, self.width)), -math.inf)
         self.margin_B = fill((slots,), math.inf)
+        self.has_overflowed_B = torch.zeros(slots, dtype=torch.bool, device=device)
         self.tokens_AT = count(rows, longest)
         self.logs_AT = torch.zeros(rows, longest, device=device)
 
@@ -87,6 +88,7 @@ class Beams:
         self.num_finished_BG[slots_X] = 0
         self.best_BN[slots_X] = -math.inf
         self.margin_B[slots_X] = math.inf
+        self.has_overflowed_B[slots_X] = False
 
     def clear(self, slots_X: Tensor) -> None:
         """Empty the slots of sentences that are done."""
@@ -96,7 +98,8 @@ class Beams:
     def keep(self, slots_B: Tensor) -> None:
         """Keep only these slots."""
         rows_A = self.rows_of(slots_B)
-        for name in ("request_B", "length_B", "total_BW", "num_finished_BG", "best_BN", "margin_B"):
+        by_slot = ("request_B", "length_B", "total_BW", "num_finished_BG", "best_BN", "margin_B")
+        for name in (*by_slot, "has_overflowed_B"):
             setattr(self, name, getattr(self, name)[slots_B])
         self.tokens_AT = self.tokens_AT[rows_A]
         self.logs_AT = self.logs_AT[rows_A]
@@ -131,7 +134,9 @@ class Beams:
         """Make every row a copy of its parent row with one more token."""
         # A single hypothesis is its own parent.
         if self.width > 1:
-            longest = int(self.length_B.max()) + 1
+            longest = self.tokens_AT.shape[1]
+            if self.length_B.device.type == "cpu":  # To ask a device takes longer than to copy.
+                longest = int(self.length_B.max()) + 1
             self.tokens_AT[:, :longest] = self.tokens_AT[parents_A, :longest]
             self.logs_AT[:, :longest] = self.logs_AT[parents_A, :longest]
         length_A1 = self.length_B.repeat_interleave(self.width)[:, None]

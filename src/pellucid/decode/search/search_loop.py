@@ -103,7 +103,8 @@ class Search:
         self._memory: Any = None
         self._memory_start = 0
         self._found: defaultdict[int, list[Hypothesis]] = defaultdict(list)
-        self._overflowed: set[int] = set()
+        # Every answer of a device takes longer than what it would save to compute.
+        self._asks = self._device.type == "cpu"
         with torch.inference_mode():
             self._open()
 
@@ -135,8 +136,8 @@ class Search:
         if self._has_given:
             leave_only_given(logits_AV, self._requests, beams.history)
         normalizer_A = log_normalizer(logits_AV)
-        # One number to look at, which is not finite if any of them is not.
-        if not math.isfinite(normalizer_A.sum()):
+        # One number to look at, which is not finite if any of them is not. A device is not asked.
+        if not self._asks or not math.isfinite(normalizer_A.sum()):
             self._give_up_overflowed(logits_AV, normalizer_A)
         values_AV, logs_AV = self._apply_rules(logits_AV, normalizer_A)
         choice = self._choose(values_AV, normalizer_A)
@@ -172,11 +173,11 @@ class Search:
         is_finite_A = normalizer_A.isfinite()
         is_over_BW = ~is_finite_A.view_as(beams.total_BW) & (beams.total_BW > -math.inf)
         is_over_B = is_over_BW.any(dim=1)
-        self._overflowed.update(beams.request_B[is_over_B].tolist())
-        beams.total_BW[is_over_B] = -math.inf
+        beams.has_overflowed_B |= is_over_B
+        beams.total_BW.masked_fill_(is_over_B[:, None], -math.inf)
         # Their rows stay in the batch until they are collected; with equal logits nothing fails.
-        logits_AV[~is_finite_A] = 0.0
-        normalizer_A[~is_finite_A] = math.log(logits_AV.shape[1])
+        logits_AV.masked_fill_(~is_finite_A[:, None], 0.0)
+        normalizer_A.masked_fill_(~is_finite_A, math.log(logits_AV.shape[1]))
 
     def agreed_ids(self) -> tuple[int, ...]:
         """Find the first tokens that all hypotheses share, in a search for one request."""
@@ -245,16 +246,29 @@ class Search:
         """Collect finished hypotheses, answer sentences that are done, and refill their slots."""
         beams = self.beams
         is_finished_BW, is_cut_BW = beams.settle(total_BW, is_end_BW)
-        leaving_A = (is_finished_BW | is_cut_BW).flatten().nonzero()[:, 0]
-        if len(leaving_A):
+        is_leaving_A = (is_finished_BW | is_cut_BW).flatten()
+        are_leaving = bool(is_leaving_A.any()) if self._asks else True
+        if are_leaving:
             score_BW = beams.note_scores(total_BW, is_finished_BW)
+        is_done_B = beams.is_done()
+        are_done = True
+        if not self._asks:
+            # The one question of a step.
+            are_leaving, are_done = torch.stack((is_leaving_A.any(), is_done_B.any())).tolist()
+        if are_leaving:
+            leaving_A = is_leaving_A.nonzero()[:, 0]
             for request, hypothesis in beams.hypotheses(leaving_A, score_BW, is_finished_BW):
                 self._found[request].append(hypothesis)
-        done_X = beams.is_done().nonzero()[:, 0]
+        done_X = is_done_B.nonzero()[:, 0] if are_done else is_done_B[:0]
         if not len(done_X):
             return []
-        done = zip(beams.request_B[done_X].tolist(), beams.margin_B[done_X].tolist(), strict=True)
-        answers = [(request, self._answer(request, margin)) for request, margin in done]
+        done = zip(
+            beams.request_B[done_X].tolist(),
+            beams.margin_B[done_X].tolist(),
+            beams.has_overflowed_B[done_X].tolist(),
+            strict=True,
+        )
+        answers = [(request, self._answer(request, *how)) for request, *how in done]
         beams.clear(done_X)
         self._state.retire(done_X)
         free = (beams.request_B == NO_REQUEST).nonzero()[:, 0]
@@ -264,9 +278,9 @@ class Search:
             self._fill(free)
         return answers
 
-    def _answer(self, request: int, margin: float) -> SearchAnswer:
+    def _answer(self, request: int, margin: float, has_overflowed: bool) -> SearchAnswer:
         found = self._found.pop(request, [])
-        if request in self._overflowed:
+        if has_overflowed:
             return SearchAnswer((OVERFLOWED,), math.inf)
         # Python's sort keeps the order of equals: what was found first stays first.
         found.sort(key=lambda hypothesis: (not hypothesis.is_finished, -hypothesis.score))

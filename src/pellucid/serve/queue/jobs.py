@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol
 
+from pellucid.machine.devices import is_out_of_memory
 from pellucid.serve.answers.responses import Problem
+from pellucid.serve.models import ServedModel
 
 # A batch may be this large, however slow the model: small batches are slower still by the text.
 LEAST_COST = 1024
@@ -181,9 +183,15 @@ def _compute(task: Task | None, items: Sequence[Any]) -> Sequence[Any]:
         return [items[0]()] if task is None else task.run(items)
     # Also a bug, as the thread must live on for the requests of others.
     except Exception as error:
-        if len(items) == 1:
+        if len(items) == 1 and not (is_out_of_memory(error) and _move_to_processor(task)):
             return [error]
     return [result for item in items for result in _compute(task, [item])]
+
+
+def _move_to_processor(task: Task | None) -> bool:
+    """Let the model of a task compute on the processor; return False if that is no help."""
+    model = getattr(task, "model", None)
+    return isinstance(model, ServedModel) and model.move_to_processor()
 
 
 def share_batch(jobs: Sequence[Job], budget: int) -> list[tuple[Job, int]]:

@@ -85,11 +85,3 @@ class Passes:
             )
             total += piece.share * loss
         return total
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Tell whether an allocator refused: for CPUs and in cuBLAS that is a plain RuntimeError."""
-    said = ("can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(
-        words in str(error) for words in said
-    )

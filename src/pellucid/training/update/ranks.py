@@ -24,6 +24,7 @@ from torch import Tensor
 import pellucid
 from pellucid.config import TrainingConfig
 from pellucid.errors import LostRankError, PellucidError, TrainingError
+from pellucid.machine.devices import is_out_of_memory
 from pellucid.machine.hardware import share_threads, some_threads
 from pellucid.machine.launch import RankPlace
 from pellucid.machine.processes import Child, end_all, to_bytes
@@ -40,7 +41,7 @@ from pellucid.training.update.link import (
     open_store,
     port_of,
 )
-from pellucid.training.update.passes import Passes, is_out_of_memory
+from pellucid.training.update.passes import Passes
 from pellucid.training.update.tree import Flat, GradientTree, flatten_weights
 
 if TYPE_CHECKING:

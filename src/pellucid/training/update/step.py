@@ -11,11 +11,12 @@ import torch
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
+from pellucid.machine.devices import is_out_of_memory
 from pellucid.machine.graphs import make_graphs
 from pellucid.model import EncoderDecoder
 from pellucid.training.plain import UpdateResult, move_weights
 from pellucid.training.update.batch_parts import BatchPart, make_pieces, split_batch
-from pellucid.training.update.passes import Passes, is_out_of_memory
+from pellucid.training.update.passes import Passes
 from pellucid.training.update.ranks import RankedPasses, Ranks
 from pellucid.training.update.recorded import RecordedUpdates
 from pellucid.training.weights.averaging import Averaging

@@ -13,11 +13,12 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from pellucid.machine.devices import is_out_of_memory
 from pellucid.model import EncoderDecoder
 from pellucid.training.fast.pytorch import trained
 from pellucid.training.update.batch_parts import BatchPart, halve, run_of
 from pellucid.training.update.link import RankLink
-from pellucid.training.update.passes import Passes, is_out_of_memory
+from pellucid.training.update.passes import Passes
 
 LOSS = 0
 MEMORY = 1
