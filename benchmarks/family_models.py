@@ -21,7 +21,7 @@ from small_marian import write_theirs  # noqa: E402
 
 from pellucid import convert  # noqa: E402
 
-LINES = 20
+LINES = 8
 COURSE = ("ein hund frisst .", "der apfel , der rot ist", "ein vogel frisst", "ein hund .")
 
 

@@ -106,8 +106,6 @@ def test_sources_may_begin_with_the_start_token(tmp_path: Path) -> None:
     linked = translator.align(text, "a dog eats")
     assert linked.source_words == tuple(text.split())
     assert all(0 <= one < len(linked.source_words) for one, _ in linked.alignment)
-    with pytest.raises(InputError, match=r"first_token must be 'none' for CTranslate2"):
-        pellucid.export(bundle.folder, tmp_path / "out", format="ctranslate2")
 
 
 def test_characters_are_cut_one_by_one(tmp_path: Path) -> None:
