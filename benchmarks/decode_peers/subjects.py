@@ -22,16 +22,23 @@ from pellucid.model import Transformer, initialize
 from pellucid.text.reading.lines import read_lines
 from pellucid.text.tokenizers.subwords import SentencePieceTokenizer, SubwordVocabulary
 
-SIZES: dict[str, dict[str, int]] = {
+SIZES: dict[str, dict[str, Any]] = {
     "demo": {
         **{"d_model": 96, "d_ff": 256, "num_heads": 4},
         **{"num_encoder_layers": 2, "num_decoder_layers": 2},
     },
     **{name: NAMED_SIZES[name] for name in ("tiny", "small", "base")},
+    "nllb-600m": {
+        **{"d_model": 1024, "d_ff": 4096, "num_heads": 16},
+        **{"num_encoder_layers": 12, "num_decoder_layers": 12},
+        **{"norm": "pre", "positions": "learned"},
+    },
 }
-"""Sizes of the packaged model, and named ones."""
+"""Sizes of the packaged model, named ones, and that of NLLB-200's smallest."""
 
-VOCABULARIES = {"demo": 1757, "tiny": 8_000, "small": 8_000, "base": 32_000}
+VOCABULARIES = {
+    **{"demo": 1757, "tiny": 8_000, "small": 8_000, "base": 32_000, "nllb-600m": 256_206},
+}
 SOURCE_TOKENS = 20
 TARGET_TOKENS = 24
 MAX_LENGTH = 64
@@ -104,7 +111,8 @@ def make_random(name: str, folder: Path) -> Bundle:
         for weight_name, weight in model.named_parameters():
             if weight_name.endswith("query.weight"):
                 weight *= 8
-        model.decoder.layers[-1].feed_forward_norm.weight *= 2 * signs_D - 1
+        last_norm = model.decoder.norm or model.decoder.layers[-1].feed_forward_norm
+        last_norm.weight *= 2 * signs_D - 1
         model.output_bias[[ids.pad_id, ids.target_start_id, ids.eos_id]] = UNREACHABLE
     save_bundle(
         folder,

@@ -110,6 +110,24 @@ def test_student_learns_the_teachers_translations(folder: Path, rows: list[dict[
     assert rows[2]["num_bytes"] == rows[3]["num_bytes"] > rows[2]["parameters"] * 4
 
 
+def test_student_with_recurrent_units_learns_from_a_teacher_with_attention(folder: Path) -> None:
+    units = ("--layers", "2+1", "--set", "model.decoder=ssru")
+    done = _distill(folder, *units, "--guided", "-o", "units", "--beam", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert rows[2]["name"] == "student"
+    assert rows[2]["bleu"] > 0.8 * rows[0]["bleu"] > 48
+    student = load(folder / "units" / "student")
+    config = student.bundle.config.model
+    assert (config.decoder, config.num_encoder_layers) == ("ssru", 2)
+    # The engine in C translates with it, and word links come from the head that was taught.
+    assert student.decoder.find_reason(student.options()) is None
+    trace = student.look("the red cat", ask="decoder.0.recurrent")
+    assert trace.checks["decode"] < 1e-4
+    assert "decoder.0.recurrent.state" in trace.arrays
+    assert student.translate("the red cat", align=True).alignment
+
+
 def test_text_has_every_sentence_once_with_links(folder: Path, rows: list[dict[str, Any]]) -> None:
     sources = (folder / "d" / "text" / "train.source").read_text().splitlines()
     assert sources[-2:] == ["the red cat", "house house"]

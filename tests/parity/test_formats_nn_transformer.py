@@ -82,6 +82,32 @@ def test_translation_is_their_greedy_search(tmp_path: Path, norm_first: bool) ->
         assert found.text == " ".join(words)
 
 
+def test_sources_may_begin_with_the_start_token(tmp_path: Path) -> None:
+    theirs = write_course(tmp_path)
+    plain = convert(tmp_path, "plain")
+    change(tmp_path / "description.toml", "source_start = false", "source_start = true")
+    bundle = convert(tmp_path)
+    text = "ein hund frisst ."
+    tokenizer = bundle.tokenizer
+    ids = [2, *plain.tokenizer.encode_source(text)]
+    assert tokenizer.encode_source(text) == tokenizer.encode_sources([text])[0] == ids
+    assert tokenizer.encode_target("a dog eats") == plain.tokenizer.encode_target("a dog eats")
+    written = [2]
+    while len(written) < 9 and written[-1] != 3:
+        logits = theirs(torch.tensor([ids]), torch.tensor([written]))[0, -1]
+        logits[[1, 2]] = -torch.inf
+        written.append(int(logits.argmax()))
+    translator = pellucid.load(bundle.folder)
+    found = translator.translate(text, max_length=8)
+    assert list(found.ids[: len(written) - 1]) == written[1:]
+    trace = translator.look(text, max_length=8)
+    assert trace.source_ids == tuple(ids)
+    assert trace.checks["decode"] < 1e-4
+    linked = translator.align(text, "a dog eats")
+    assert linked.source_words == tuple(text.split())
+    assert all(0 <= one < len(linked.source_words) for one, _ in linked.alignment)
+
+
 def test_characters_are_cut_one_by_one(tmp_path: Path) -> None:
     theirs = write_course(tmp_path, kind="characters")
     bundle = convert(tmp_path)
@@ -247,7 +273,7 @@ def _make_folder(folder: Path) -> None:
         ),
         (
             lambda at: change(
-                at / "description.toml", "source_start = false", "source_start = true"
+                at / "description.toml", "source_start = false", 'source_start = "often"'
             ),
             ConfigurationError,
             "vocabulary.source_start",

@@ -64,9 +64,10 @@ class TokenizerConfig(Strict):
     """Id that every target starts from; models of Marian start from their padding."""
 
     # Imported models whose texts begin with a token that is not text
-    first_token: Literal["none", "languages", "target-language", "bos"] = "none"
+    first_token: Literal["none", "languages", "target-language", "bos", "source-start"] = "none"
     """First token of both texts: ``languages`` is the source's language and the target's,
-    ``target-language`` that of the target before the source, and ``bos`` is ``<s>``."""
+    ``target-language`` that of the target before the source, ``bos`` is ``<s>``, and
+    ``source-start`` puts the start of a target before the source, too."""
     languages: Several[str] = ()
     """Tokens that name languages, such as ``__fr__`` or ``fra_Latn``."""
 

@@ -226,6 +226,7 @@ def _vocabulary(
         unk_id=ids["unknown"],
         eos_id=ids["end"],
         start_id=ids["start"],
+        has_source_start=described.source_start,
     )
 
 

@@ -43,6 +43,7 @@ class ImportedVocabulary:
         unk_id: id of a token that is not in the list.
         eos_id: id of the end of a sentence.
         start_id: id that the decoder starts from.
+        has_source_start: True if sources start with it, too.
     """
 
     models: tuple[bytes, bytes]
@@ -51,6 +52,7 @@ class ImportedVocabulary:
     unk_id: int
     eos_id: int
     start_id: int
+    has_source_start: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ def make_tokenizer(vocabulary: ImportedVocabulary, where: str) -> MarianTokenize
         "eos_id": vocabulary.eos_id,
         "target_start_id": vocabulary.start_id,
         "symbols": _find_symbols(sides),
+        "first_token": "source-start" if vocabulary.has_source_start else "none",
     }
     names = ("vocabulary.txt",) if is_joint else ("source.txt", "target.txt")
     files = {

@@ -61,8 +61,8 @@ class NnVocabulary(Strict):
     """Token that a target starts with."""
     end: str = "</s>"
     """Token that ends a source and a target."""
-    source_start: Literal[False]
-    """False: no source starts with ``start``."""
+    source_start: bool
+    """True if a source starts with ``start`` too."""
 
 
 class NnTensors(Strict):

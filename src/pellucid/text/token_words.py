@@ -87,7 +87,7 @@ def words_of_tokens(
     """
     code, text = split_code(tokenizer, line) if side == "source" else ("", line)
     if tokenizer.leading_ids(ids):  # the token of a language, or <s>, which no letter spells
-        return [range(0), *words_of_tokens(tokenizer, "target", text, ids[1:], words)]
+        return [range(0), *words_of_tokens(tokenizer, side, text, ids[1:], words)]
     # The code is matched as a piece too, and left out in the end.
     words = split_pieces(text) if words is None else words
     pieces = [tokenizer.normalized(piece) for piece in (*split_pieces(code), *words)]

@@ -56,7 +56,7 @@ def load_tokenizer(config: TokenizerConfig, files: Mapping[str, bytes], where: s
     is_marian = config.kind == "sentencepiece" and has_list
     kind: type[MarianTokenizer] | type[HeadedTokenizer] | type[LearnedTokenizer]
     kind = MarianTokenizer if is_marian else _KINDS[config.kind]
-    if config.first_token != "none":
+    if config.first_token not in ("none", "source-start"):
         kind = HeadedTokenizer
     tokenizer: Tokenizer = kind.load(config, files, where)
     # Decoding would look up a row that the model does not have.
