@@ -40,15 +40,15 @@ class Format:
         """Read an archive as the text that `read` takes.
 
         Raises:
-            DataError: as for `pellucid.documents.zip_files.unpack_document`.
+            DataError: as for `pellucid.documents.office.zip_files.unpack_document`.
         """
-        from pellucid.documents.zip_files import unpack_document
+        from pellucid.documents.office.zip_files import unpack_document
 
         return unpack_document(content, self.name, how)
 
     def pack(self, content: bytes, document: str) -> bytes:
         """Put a document that was read from an archive, and translated, back into it."""
-        from pellucid.documents.zip_files import pack_document
+        from pellucid.documents.office.zip_files import pack_document
 
         return pack_document(content, document)
 
@@ -62,7 +62,7 @@ class Format:
         Raises:
             DataError: it is not of this format.
         """
-        module, function = self.reader.split(".")
+        module, function = self.reader.rsplit(".", 1)
         # Only the reader that is needed, since those of Markdown and YAML load libraries.
         read: Callable[..., Any] = getattr(need_library(f"pellucid.documents.{module}"), function)
         chunks = iter((text,) if isinstance(text, str) else text)
@@ -82,7 +82,7 @@ class Format:
 
 def _office(name: str, own_endings: tuple[str, ...], kind: str) -> Format:
     media_type = f"application/vnd.{kind}"
-    return Format(name, own_endings, "office.read_office", media_type, is_zip=True)
+    return Format(name, own_endings, "office.paragraphs.read_office", media_type, is_zip=True)
 
 
 _ALL = (
@@ -111,7 +111,9 @@ _ALL = (
     _office("odt", (".odt",), "oasis.opendocument.text"),
     _office("odp", (".odp",), "oasis.opendocument.presentation"),
     _office("ods", (".ods",), "oasis.opendocument.spreadsheet"),
-    Format("epub", (".epub",), "office.read_office", "application/epub+zip", is_zip=True),
+    Format(
+        "epub", (".epub",), "office.paragraphs.read_office", "application/epub+zip", is_zip=True
+    ),
 )
 FORMATS: Mapping[str, Format] = {one.name: one for one in _ALL}
 PAIRED: Mapping[str, Format] = {end: one for one in _ALL if one.has_pairs for end in one.endings}
