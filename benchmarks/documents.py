@@ -294,7 +294,7 @@ FRAMES = {
     "vtt": ("WEBVTT\n\nNOTE\nThe cat\n\n", ""),
     "markdown": ("---\ntitle: the cat\n---\n\n", ""),
     "json": ("{\n", '  "@k": {"x": "the cat"}\n}\n'),
-    "yaml": ("en:\n", ""),
+    "yaml": ("texts:\n", ""),
     "csv": ("id,text\n", ""),
     "tsv": ("id\ttext\n", ""),
     "docx": ("\x1ea\n<w:document xmlns:w='w' xmlns:r='r'>", "</w:document>"),

@@ -90,7 +90,12 @@ _ALL = (
     Format("srt", (".srt",), "subtitles.read_srt", "application/x-subrip"),
     Format("vtt", (".vtt",), "subtitles.read_vtt", "text/vtt"),
     Format(
-        "xliff", (".xlf", ".xliff"), "interchange.read_xliff", "application/xliff+xml", True, True
+        "xliff",
+        (".xlf", ".xliff", ".sdlxliff", ".mqxliff"),
+        "interchange.read_xliff",
+        "application/xliff+xml",
+        True,
+        True,
     ),
     Format("tmx", (".tmx",), "interchange.read_tmx", "application/xml", False, True, True),
     Format("android", (".xml",), "resources.read_android", "application/xml"),
