@@ -154,7 +154,7 @@ def test_office_file_is_written_whole_and_resumes(
     assert run_here(*command).returncode == 130
     assert not output.exists()
     done = run_here(*command)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
     found = read_zip(output.read_bytes())
     assert found["word/document.xml"].decode() == WORD.format(inner.replace("text", "TEXT"))
     assert found["word/media/a.png"] == b"PNG"
