@@ -100,6 +100,8 @@ _ALL = (
     Format("tmx", (".tmx",), "interchange.read_tmx", "application/xml", False, True, True),
     Format("android", (".xml",), "resources.read_android", "application/xml"),
     Format("resx", (".resx",), "resources.read_resx", "application/xml"),
+    Format("qt", (".ts",), "resources.read_qt", "application/xml", True),
+    Format("fluent", (".ftl",), "fluent.read_fluent", "text/plain"),
     Format("markdown", (".md", ".markdown"), "markdown.read_markdown", "text/markdown"),
     Format("html", (".html", ".htm"), "web.read_html", "text/html"),
     Format("json", (".json", ".arb"), "strings.read_json", "application/json"),

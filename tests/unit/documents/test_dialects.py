@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pellucid.documents.formats import FORMATS, format_of
+from pellucid.documents.markup.segments import Segment
 from pellucid.documents.segment_writing import GivenTranslation, write_segment
 from pellucid.documents.units import How, Unit
 from pellucid.errors import DataError
@@ -44,13 +45,20 @@ TEMPLATE = (
 )
 
 
+def _upper(segment: Segment) -> str:
+    text = segment.text.strip().upper()
+    for copied in segment.copies:
+        text = text.replace(copied.upper(), copied)
+    return text
+
+
 def translate(name: str, document: str, column: str = "") -> str:
     """Translate a document into capitals."""
     how = How("f", ("en", "fr"), column=column)
     parts = list(FORMATS[name].read(document, how))
     for unit in parts:
         for segment in unit.segments if isinstance(unit, Unit) else ():
-            write_segment(segment, [GivenTranslation(segment.text.strip().upper(), (), [])])
+            write_segment(segment, [GivenTranslation(_upper(segment), (), [])])
     return "".join(map(str, parts))
 
 
@@ -131,6 +139,38 @@ def test_file_of_another_program_gets_its_translations_where_it_looks_for_them(
     name: str, document: str, expected: str
 ) -> None:
     assert translate(name, document) == expected
+
+
+QT = (
+    '<TS language="fr_FR"><context><name>W</name>{}<message><source>a</source><translation>b'
+    '</translation></message><message><source>a</source><translation type="vanished"/></message>'
+    "</context></TS>"
+)
+MESSAGE = "<message><source>&amp;Open it</source><translation{}</translation></message>"
+FORMS = ">" + 2 * "<numerusform>{}</numerusform>"
+FLUENT = """# a note
+-brand = a name
+hello = {}
+    .title = {} {{ -brand }}
+mails = {} {{ $n ->
+    [one] {}
+   *[other] {{ $n }} {}
+}}
+"""
+
+
+def test_messages_of_qt_and_fluent_are_read_and_the_rest_is_copied() -> None:
+    open_message = MESSAGE.format(' type="unfinished">')
+    made = MESSAGE.format(">&amp;OPEN IT")
+    assert translate("qt", QT.format(open_message)) == QT.format(made)
+    forms = MESSAGE.format(' type="unfinished"' + FORMS.format("", ""))
+    made = MESSAGE.format(FORMS.format("&amp;OPEN IT", "&amp;OPEN IT"))
+    assert translate("qt", QT.format(forms)) == QT.format(made)
+    texts = ("a dog\n    of it", "a title", "you have", "a mail", "mails")
+    written = FLUENT.format(*(one.upper() for one in texts))
+    assert translate("fluent", FLUENT.format(*texts)) == written
+    with pytest.raises(DataError, match=r"\(language\) must be fr, but is de"):
+        translate("qt", '<TS language="de"></TS>')
 
 
 def test_file_in_ascii_stays_in_ascii_where_java_reads_latin_1() -> None:

@@ -131,9 +131,9 @@ DOCUMENTS: Mapping[str, Option] = {
     file_format=(
         "FORMAT",
         "What the input holds: lines of text, whatever its name ends in, jsonl, or a kind of "
-        "document: po, srt, vtt, xliff, tmx, android, resx, markdown, html, json, yaml, "
-        "properties, strings, csv, tsv, docx, pptx, xlsx, odt, odp, ods, epub. [default: by its "
-        "name]",
+        "document: po, srt, vtt, xliff, tmx, android, resx, qt, fluent, markdown, html, json, "
+        "yaml, properties, strings, csv, tsv, docx, pptx, xlsx, odt, odp, ods, epub. [default: by "
+        "its name]",
         {"name": "--format"},
     ),
 )

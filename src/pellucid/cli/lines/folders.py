@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,10 +14,10 @@ from pellucid.cli.ending import LINES_FAILED, note, say_error
 from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.document_windows import open_document
 from pellucid.cli.lines.resumable import describe_difference
-from pellucid.cli.lines.streams import to_json_line
+from pellucid.cli.lines.streams import choose_format, to_json_line
 from pellucid.cli.lines.translate_lines import translate_files
 from pellucid.cli.lines.translation_job import TranslationJob
-from pellucid.documents.formats import format_of
+from pellucid.documents.formats import FORMATS
 from pellucid.errors import DataError, InputError
 from pellucid.files import hash_file, read_bytes, write_bytes, write_text, writing
 from pellucid.terminal.progress import is_terminal
@@ -110,14 +111,22 @@ def _list(folder: Path, output: Path, source: str, target: str, rest: Rest) -> I
         # The new folder may stand in the old one.
         if is_hidden or not path.is_file() or output.resolve() in path.resolve().parents:
             continue
-        kind = format_of(path.name)
-        if kind is None and path.suffix != ".txt" and rest == "skip":
+        own = _kind(path)
+        if not own and rest == "skip":
             continue
         # A name such as app.en.json, messages_en.properties or en.yml holds the language.
         new = re.sub(rf"(?<![a-zA-Z]){re.escape(source)}(?=\.)", target, path.name)
         new = re.sub(r"\.pot\Z", ".po", new)
-        own = kind.name if kind else "lines" if path.suffix == ".txt" else ""
         yield _File(str(name), path, output / name.parent / new, own)
+
+
+def _kind(path: Path) -> str:
+    """Return the format of a file; empty for one that is not translated."""
+    with suppress(InputError):
+        name = choose_format(str(path), None)
+        # Any file may be lines; only these are surely text.
+        return name if name in FORMATS or path.suffix == ".txt" else ""
+    return ""
 
 
 def _begin(
@@ -158,7 +167,7 @@ def _translate(
     if not file.kind:
         write_bytes(file.target, read_bytes(file.source))
         return 0
-    kind = format_of(file.name)
+    kind = FORMATS.get(file.kind)
     objects = None
     if kind is not None:
         # What has no effect on a format is for others of the folder.
