@@ -164,6 +164,18 @@ def test_office_file_is_written_whole_and_resumes(
     assert "--mark has no effect on docx" in done.stderr
 
 
+@pytest.mark.parametrize("begin", ["\ufeff".encode("utf-16-le"), "\ufeff".encode("utf-16-be")])
+def test_strings_in_utf_16_stay_so(run_here: Run, tmp_path: Path, begin: bytes) -> None:
+    codec = "utf-16-le" if begin == b"\xff\xfe" else "utf-16-be"
+    source, output = tmp_path / "a.strings", tmp_path / "b.strings"
+    source.write_bytes(begin + '"é" = "a cat";\n'.encode(codec))
+    assert run_here("translate", "m", "-i", str(source), "-o", str(output)).returncode == 0
+    assert output.read_bytes() == begin + '"é" = "A CAT";\n'.encode(codec)
+    source.write_bytes(begin + b"a")
+    done = run_here("translate", "m", "-i", str(source), "-o", str(tmp_path / "c.strings"))
+    assert (done.returncode, "A text in UTF-16 must be whole" in done.stderr) == (2, True)
+
+
 def test_document_that_is_not_utf8_names_its_line(run_here: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(b'{"a":\n "caf\xe9"}')

@@ -8,8 +8,11 @@ from itertools import chain
 from typing import Any
 
 from pellucid.documents.units import How, Source, Unit
-from pellucid.errors import need_library
+from pellucid.errors import DataError, need_library
 from pellucid.files import endings
+
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+"""The first bytes of UTF-16."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +39,31 @@ class Format:
     is_streamed: bool = False
     is_zip: bool = False
 
+    def is_packed(self, content: bytes) -> bool:
+        """Tell whether the bytes of a file are no UTF-8, but can be read: see `unpack`."""
+        return self.is_zip or (self.name == "strings" and content.startswith(_WIDE))
+
     def unpack(self, content: bytes, how: How) -> str:
-        """Read an archive as the text that `read` takes.
+        """Read an archive, or the UTF-16 that Xcode once wrote, as the text that `read` takes.
 
         Raises:
             DataError: as for `pellucid.documents.office.zip_files.unpack_document`.
         """
+        if not self.is_zip:
+            try:
+                return content.decode("utf-16")
+            except UnicodeDecodeError as error:
+                what = f"A text in UTF-16 must be whole, but {how.path} is not: {error.reason}"
+                raise DataError(f"{what}. Copy it again.") from None
         from pellucid.documents.office.zip_files import unpack_document
 
         return unpack_document(content, self.name, how)
 
     def pack(self, content: bytes, document: str) -> bytes:
-        """Put a document that was read from an archive, and translated, back into it."""
+        """Put a document that was unpacked, and translated, back into its form."""
+        if not self.is_zip:
+            begin = content[:2]
+            return begin + document.encode("utf-16-le" if begin == _WIDE[0] else "utf-16-be")
         from pellucid.documents.office.zip_files import pack_document
 
         return pack_document(content, document)

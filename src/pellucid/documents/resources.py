@@ -68,7 +68,7 @@ def read_resx(source: Source) -> Iterator[Unit]:
 
 
 def read_qt(source: Source) -> Iterator[Unit]:
-    """Find the messages of Qt's ``.ts`` files without a translation, or with ``has_all`` all.
+    """Find the messages of Qt's ``.ts`` files without a translation.
 
     Raises:
         DataError: it is not XML, has another root than ``TS``, or is of other languages.
@@ -83,8 +83,8 @@ def read_qt(source: Source) -> Iterator[Unit]:
             what = f"The language ({name}) must be {wanted}, but is {own}"
             source.refuse(top.start, what, "Take another file, or a model of these languages.")
     for context in top.walk("context"):
-        name = context.child("name")
-        prefix = source.text[name.inner : name.close] if name else ""
+        named = context.child("name")
+        prefix = source.text[named.inner : named.close] if named else ""
         for message in context.children("message"):
             text = message.child("source")
             target = message.child("translation")
@@ -97,7 +97,7 @@ def _qt_message(source: Source, prefix: str, text: Node, target: Node) -> Iterat
     state = target.attributes.get("type", "")
     forms = target.children("numerusform")
     is_filled = any(one.raw.strip() for one in target.walk(""))
-    if state in ("vanished", "obsolete") or (is_filled and not source.how.has_all):
+    if state in ("vanished", "obsolete") or is_filled:
         return
     raw = source.text[text.inner : text.close]
     # Unfinished is what Qt calls a translation to look at.
