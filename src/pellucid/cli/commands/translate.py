@@ -230,7 +230,7 @@ def translate(
     if folder is not None:
         from pellucid.cli.lines.folders import translate_folder
 
-        rest = options["rest"] or "skip"
+        rest: Rest = options["rest"] or "skip"
         return translate_folder(
             job, folder, Path(output_file), options, rest=rest, may_overwrite=overwrite
         )
