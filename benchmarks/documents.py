@@ -166,6 +166,18 @@ class Maker:
         own = self.text((*PLACEHOLDERS, "&lt;b&gt;§&lt;/b&gt;", "&amp;", "\n", "> "))
         return self._same(f'<data name="n{number}"><value>{own}</value></data>\n')
 
+    def _qt(self, number: int) -> tuple[str, str]:
+        own = self.text((*PLACEHOLDERS, "&lt;b&gt;§&lt;/b&gt;", "&amp;", "%n", "%1"))
+        entry = f"<message><source>{own}</source><translation"
+        after = "</translation></message>\n"
+        return f'{entry} type="unfinished">{after}', f"{entry}>{own}{after}"
+
+    def _fluent(self, number: int) -> tuple[str, str]:
+        forms = ("{ $x }", "{ -brand }", "<b>§</b>", "%s")
+        own = self.text(forms, (" ", "\n    "))
+        variants = f"{{ $n ->\n    [one] {self.text(forms)}\n   *[other] {self.text(forms)}\n}}"
+        return self._same(f"k{number} = {self.rng.choice((own, variants))}\n")
+
     def _srt(self, number: int, web: bool = False) -> tuple[str, str]:
         forms = (
             "<i>§</i>",
@@ -292,9 +304,11 @@ FRAMES = {
     "android": ('<resources xmlns:xliff="u">\n', "</resources>\n"),
     "resx": ("<root>\n", "</root>\n"),
     "vtt": ("WEBVTT\n\nNOTE\nThe cat\n\n", ""),
+    "qt": ('<TS version="2.1"><context><name>a</name>\n', "</context></TS>\n"),
+    "fluent": ("# the cat\n-brand = the cat\n", ""),
     "markdown": ("---\ntitle: the cat\n---\n\n", ""),
     "json": ("{\n", '  "@k": {"x": "the cat"}\n}\n'),
-    "yaml": ("en:\n", ""),
+    "yaml": ("texts:\n", ""),
     "csv": ("id,text\n", ""),
     "tsv": ("id\ttext\n", ""),
     "docx": ("\x1ea\n<w:document xmlns:w='w' xmlns:r='r'>", "</w:document>"),
@@ -310,6 +324,8 @@ FRAMES = {
     "epub": ("\x1ea\n<html>", "</html>"),
 }
 HOW = How(languages=("en", "fr"))
+GROWING = ("po", "xliff", "tmx", "qt")
+"""Formats in which a translation adds marks or targets."""
 
 
 def translate(
@@ -351,7 +367,7 @@ def skeleton(name: str, document: str) -> list[str]:
 def find_faults(name: str, document: str, answer: str, segments: Sequence[Segment]) -> list[str]:
     """List what is wrong with a translated document."""
     faults = []
-    is_copied = name not in ("po", "xliff", "tmx")
+    is_copied = name not in GROWING
     if is_copied and skeleton(name, document) != skeleton(name, answer):
         faults.append("other copied parts")
     elif not is_copied and any(isinstance(one, Unit) for one in FORMATS[name].read(answer, HOW)):
@@ -404,8 +420,6 @@ def check(name: str, translator: Translator, seeds: Iterable[int], most: int) ->
 
 
 SIGNS_OF_MARKUP = "<>&\"'{}[]()#-*_|`\\:;=%$!?@,.\t\n\r \x00\u2028é🐈"
-GROWING = ("po", "xliff", "tmx")
-"""Formats in which a translation adds marks or targets."""
 
 
 def damage(document: str, rng: random.Random) -> str:

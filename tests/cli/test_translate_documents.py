@@ -115,7 +115,8 @@ def test_interrupted_document_resumes_with_its_report(
         ("a.xlf", "<xliff><file source-language='de'/></xliff>", (), "must be en, but is de"),
         ("a.docx", "x", (), "must be a whole zip archive"),
         ("a.pdf", "%PDF-1.7", (), "convert it to .docx or .odt"),
-        ("a.ts", "<?xml version='1.0'?>\n<TS></TS>", (), "is XML by its first line"),
+        ("a.ts", "<?xml version='1.0'?>\n<svg></svg>", (), "must be of Qt, with the root TS"),
+        ("a.svgz", "<?xml version='1.0'?>\n<svg></svg>", (), "is XML by its first line"),
         ("a.po", PO, ("--report", "OUT"), "and another one than the output"),
         ("a.po", PO, ("--report", "-"), "The report must be a file"),
         ("a.md", "x", ("--json",), "cannot be combined with --json"),
@@ -154,13 +155,25 @@ def test_office_file_is_written_whole_and_resumes(
     assert run_here(*command).returncode == 130
     assert not output.exists()
     done = run_here(*command)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
     found = read_zip(output.read_bytes())
     assert found["word/document.xml"].decode() == WORD.format(inner.replace("text", "TEXT"))
     assert found["word/media/a.png"] == b"PNG"
     assert {one.name for one in tmp_path.iterdir()} == {"a.docx", "b.docx", "r.jsonl"}
     done = run_here(*command, "--overwrite", "--mark", "all")
     assert "--mark has no effect on docx" in done.stderr
+
+
+@pytest.mark.parametrize("begin", ["\ufeff".encode("utf-16-le"), "\ufeff".encode("utf-16-be")])
+def test_strings_in_utf_16_stay_so(run_here: Run, tmp_path: Path, begin: bytes) -> None:
+    codec = "utf-16-le" if begin == b"\xff\xfe" else "utf-16-be"
+    source, output = tmp_path / "a.strings", tmp_path / "b.strings"
+    source.write_bytes(begin + '"é" = "a cat";\n'.encode(codec))
+    assert run_here("translate", "m", "-i", str(source), "-o", str(output)).returncode == 0
+    assert output.read_bytes() == begin + '"é" = "A CAT";\n'.encode(codec)
+    source.write_bytes(begin + b"a")
+    done = run_here("translate", "m", "-i", str(source), "-o", str(tmp_path / "c.strings"))
+    assert (done.returncode, "A text in UTF-16 must be whole" in done.stderr) == (2, True)
 
 
 def test_document_that_is_not_utf8_names_its_line(run_here: Run, tmp_path: Path) -> None:

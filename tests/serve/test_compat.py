@@ -259,6 +259,8 @@ IN_FORMATS = {
     "tmx": '<tmx><body><tu><tuv xml:lang="en"><seg>§</seg></tuv></tu></body></tmx>',
     "android": '<resources><string name="a">§</string></resources>',
     "resx": '<root><data name="a"><value>§</value></data></root>',
+    "qt": "<TS><context><message><source>§</source><translation/></message></context></TS>",
+    "fluent": "a = §\n",
     "markdown": "# §\n\n```\ncode\n```\n",
     "html": "<p>§</p>",
     "json": '{"a": "§"}',
@@ -297,6 +299,9 @@ def test_every_format_goes_through_a_client_and_keeps_its_form(
             target = f'<target state="needs-review-translation">{HOUSE}</target>'
             variant = f'<tuv xml:lang="fr"><seg>{HOUSE}</seg></tuv>'
             expected = {
+                "qt": document.replace(
+                    "<translation/>", f'<translation type="unfinished">{HOUSE}</translation>'
+                ),
                 "po": f'#, fuzzy\nmsgid "A red house."\nmsgstr "{HOUSE}"\n',
                 "xliff": document.replace("</source>", f"</source>{target}"),
                 "tmx": document.replace("</tuv>", f"</tuv>{variant}"),

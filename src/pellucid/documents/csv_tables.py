@@ -14,6 +14,8 @@ from pellucid.languages.codes import find_columns
 from pellucid.terminal.text import count_of
 
 _SOURCES = ("source", "src", "text")
+_TARGETS = ("target", "translation")
+_SEPARATOR = re.compile(r"sep=([,;\t])\r?")
 _QUOTED = re.compile(r"\"(?:[^\"]|\"\")*\"")
 _STRINGS = Strings({'"': '""'}, '""', is_interface=False)
 
@@ -27,9 +29,14 @@ def read_csv(chunks: Iterator[str], how: How) -> Iterator[str | Unit]:
         DataError: the column is missing, or a row has more or fewer cells than the first one.
     """
     start = next(chunks, "")
-    first = start.split("\n", 1)[0]
+    first, newline, rest = start.partition("\n")
+    # Excel reads this line, and shows none of it.
+    if (named := _SEPARATOR.fullmatch(first)) is not None:
+        yield first + newline
+        yield from _read(chain((rest,), chunks), how, named[1])
+        return
     # Spreadsheets write semicolons where the decimal sign is a comma.
-    return _read(chain((start,), chunks), how, max(",;\t", key=first.count))
+    yield from _read(chain((start,), chunks), how, max(",;\t", key=first.count))
 
 
 def read_tsv(chunks: Iterator[str], how: How) -> Iterator[str | Unit]:
@@ -51,10 +58,15 @@ def _read(chunks: Iterator[str], how: How, separator: str) -> Iterator[str | Uni
     for source, rows in _read_parts(chunks, how, separator):
         if not names:
             # An empty file has no columns: `_find_column` says so.
-            first, *rows = rows or [[]]
+            first, *others = rows or [[]]
             names = [_text(source, cell) for cell in first]
-            own = _find_column(source, names, how.column, "--column")
-            into = _find_column(source, names, how.into, "--into") if how.into else own
+            if how.column.isdecimal() and how.column not in names:
+                # A table without names: its first row is a text, too.
+                own = into = _number(source, how.column, len(names))
+            else:
+                rows = others
+                own = _find_column(source, names, how.column, "--column")
+                into = _find_into(source, names, own)
         yield from source.cut(_units(source, rows, bare, (own, into, len(names))))
 
 
@@ -131,6 +143,26 @@ def _read_cell(raw: str) -> Spelled:
 
 def _text(source: Source, cell: Cell) -> str:
     return _read_cell(source.text[slice(*cell)]).text
+
+
+def _number(source: Source, column: str, count: int) -> int:
+    """Read the number of a column, from 1."""
+    # Python refuses to read thousands of digits.
+    number = int(column[:9])
+    if not 1 <= number <= count:
+        have = count_of(count, "column")
+        what = f"A table without names must have the column {column}, but has {have}"
+        source.refuse(0, what, "Give another number with --column.")
+    return number - 1
+
+
+def _find_into(source: Source, names: Sequence[str], own: int) -> int:
+    """Find the column that gets the translation: next to one of sources that of targets."""
+    if source.how.into:
+        return _find_column(source, names, source.how.into, "--into")
+    lowered = [name.strip().casefold() for name in names]
+    found = [lowered.index(one) for one in _TARGETS if one in lowered]
+    return found[0] if found and lowered[own] in _SOURCES and not source.how.column else own
 
 
 def _find_column(source: Source, names: Sequence[str], wanted: str, option: str) -> int:

@@ -8,8 +8,11 @@ from itertools import chain
 from typing import Any
 
 from pellucid.documents.units import How, Source, Unit
-from pellucid.errors import need_library
+from pellucid.errors import DataError, need_library
 from pellucid.files import endings
+
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+"""The first bytes of UTF-16."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +39,32 @@ class Format:
     is_streamed: bool = False
     is_zip: bool = False
 
+    def is_packed(self, content: bytes) -> bool:
+        """Tell whether the bytes of a file are no UTF-8, but can be read: see `unpack`."""
+        return self.is_zip or (self.name == "strings" and content.startswith(_WIDE))
+
     def unpack(self, content: bytes, how: How) -> str:
-        """Read an archive as the text that `read` takes.
+        """Read an archive, or the UTF-16 that Xcode once wrote, as the text that `read` takes.
 
         Raises:
-            DataError: as for `pellucid.documents.zip_files.unpack_document`.
+            DataError: as for `pellucid.documents.office.zip_files.unpack_document`.
         """
-        from pellucid.documents.zip_files import unpack_document
+        if not self.is_zip:
+            try:
+                return content.decode("utf-16")
+            except UnicodeDecodeError as error:
+                what = f"A text in UTF-16 must be whole, but {how.path} is not: {error.reason}"
+                raise DataError(f"{what}. Copy it again.") from None
+        from pellucid.documents.office.zip_files import unpack_document
 
         return unpack_document(content, self.name, how)
 
     def pack(self, content: bytes, document: str) -> bytes:
-        """Put a document that was read from an archive, and translated, back into it."""
-        from pellucid.documents.zip_files import pack_document
+        """Put a document that was unpacked, and translated, back into its form."""
+        if not self.is_zip:
+            begin = content[:2]
+            return begin + document.encode("utf-16-le" if begin == _WIDE[0] else "utf-16-be")
+        from pellucid.documents.office.zip_files import pack_document
 
         return pack_document(content, document)
 
@@ -62,7 +78,7 @@ class Format:
         Raises:
             DataError: it is not of this format.
         """
-        module, function = self.reader.split(".")
+        module, function = self.reader.rsplit(".", 1)
         # Only the reader that is needed, since those of Markdown and YAML load libraries.
         read: Callable[..., Any] = getattr(need_library(f"pellucid.documents.{module}"), function)
         chunks = iter((text,) if isinstance(text, str) else text)
@@ -82,7 +98,7 @@ class Format:
 
 def _office(name: str, own_endings: tuple[str, ...], kind: str) -> Format:
     media_type = f"application/vnd.{kind}"
-    return Format(name, own_endings, "office.read_office", media_type, is_zip=True)
+    return Format(name, own_endings, "office.paragraphs.read_office", media_type, is_zip=True)
 
 
 _ALL = (
@@ -90,11 +106,18 @@ _ALL = (
     Format("srt", (".srt",), "subtitles.read_srt", "application/x-subrip"),
     Format("vtt", (".vtt",), "subtitles.read_vtt", "text/vtt"),
     Format(
-        "xliff", (".xlf", ".xliff"), "interchange.read_xliff", "application/xliff+xml", True, True
+        "xliff",
+        (".xlf", ".xliff", ".sdlxliff", ".mqxliff"),
+        "interchange.read_xliff",
+        "application/xliff+xml",
+        True,
+        True,
     ),
     Format("tmx", (".tmx",), "interchange.read_tmx", "application/xml", False, True, True),
     Format("android", (".xml",), "resources.read_android", "application/xml"),
     Format("resx", (".resx",), "resources.read_resx", "application/xml"),
+    Format("qt", (".ts",), "resources.read_qt", "application/xml", True),
+    Format("fluent", (".ftl",), "fluent.read_fluent", "text/plain"),
     Format("markdown", (".md", ".markdown"), "markdown.read_markdown", "text/markdown"),
     Format("html", (".html", ".htm"), "web.read_html", "text/html"),
     Format("json", (".json", ".arb"), "strings.read_json", "application/json"),
@@ -111,7 +134,9 @@ _ALL = (
     _office("odt", (".odt",), "oasis.opendocument.text"),
     _office("odp", (".odp",), "oasis.opendocument.presentation"),
     _office("ods", (".ods",), "oasis.opendocument.spreadsheet"),
-    Format("epub", (".epub",), "office.read_office", "application/epub+zip", is_zip=True),
+    Format(
+        "epub", (".epub",), "office.paragraphs.read_office", "application/epub+zip", is_zip=True
+    ),
 )
 FORMATS: Mapping[str, Format] = {one.name: one for one in _ALL}
 PAIRED: Mapping[str, Format] = {end: one for one in _ALL if one.has_pairs for end in one.endings}

@@ -118,23 +118,51 @@ def _check_languages(source: Source, node: Node, names: tuple[str, str]) -> None
             source.refuse(node.start, what, _OTHERS)
 
 
+def _marked(node: Node | None) -> list[Node]:
+    """List the sentences that another program has marked in a text."""
+    found = [] if node is None else [*node.walk("mrk")]
+    return [one for one in found if one.attributes.get("mtype") == "seg"]
+
+
+def _content(source: Source, holder: Node, target: Node | None) -> list[Piece]:
+    """Read a text: each marked sentence without a translation is a segment, or all of it is one."""
+    text = source.text
+    marked = _marked(holder)
+    if not marked:
+        return [_read_content(text, holder)]
+    old = {one.attributes.get("mid"): one for one in _marked(target) if _has_text(one)}
+    pieces: list[Piece] = []
+    place = holder.inner
+    for one in marked:
+        done = None if source.how.has_all else old.get(one.attributes.get("mid"))
+        pieces.append(text[place : one.inner])
+        pieces.append(_read_content(text, one) if done is None else text[done.inner : done.close])
+        place = one.close
+    return [*pieces, text[place : holder.close]]
+
+
 def _target(
-    source: Source, own: Node, place: int, target: Node | None, mark: str
+    source: Source,
+    own: Node,
+    place: int,
+    target: Node | None,
+    mark: str,
+    holder: Node | None = None,
 ) -> list[Piece | Mark]:
     """Write a target from a place on; a missing one comes after its source."""
     text = source.text
-    segment = _read_content(text, own)
+    content = _content(source, holder or own, target)
     states = [Mark(' state="translated"', f' state="{mark}"')] if mark else []
     if target is not None:
         raw = _STATE.sub("", target.raw) if mark else target.raw
         start = raw.removesuffix(">").removesuffix("/").rstrip()
         # An empty element, <target/>, has no end tag yet.
         closing = text[target.close : target.end] or f"</{_tag_name(start)}>"
-        return [text[place : target.start], start, *states, ">", segment, closing]
+        return [text[place : target.start], start, *states, ">", *content, closing]
     # From the source's tag, to keep a prefix of its namespace.
     name = _tag_name(own.raw).replace("source", "target")
     before = f"{text[place : own.end]}{_gap(text, own.start)}<{name}"
-    return [before, *states, ">", segment, f"</{name}>"]
+    return [before, *states, ">", *content, f"</{name}>"]
 
 
 def _is_done(source: Source, own: Node, target: Node | None, state: str) -> bool:
@@ -143,6 +171,8 @@ def _is_done(source: Source, own: Node, target: Node | None, state: str) -> bool
     A state may say that a translation is needed; in a new unit a copy of the source is not one.
     """
     if source.how.has_all or target is None or not _has_text(target):
+        return False
+    if not all(map(_has_text, _marked(target))):
         return False
     if state in ("new", "initial"):
         texts = [_read_content(source.text, one).text.split() for one in (own, target)]
@@ -169,17 +199,44 @@ def read_xliff(source: Source) -> Iterator[Unit]:
     if top is None:
         source.refuse(0, "XLIFF must have the root xliff, but has another one", "Check the file.")
     is_first = top.attributes.get("version", "1").startswith("1")
-    if is_first:
-        for file in top.walk("file"):
-            _check_languages(source, file, ("source-language", "target-language"))
-    else:
-        _check_languages(source, top, ("srcLang", "trgLang"))
-        if "trgLang" not in top.attributes:
-            what = "XLIFF must name the language of its targets (trgLang), but does not"
-            source.refuse(top.start, what, "Add the attribute.")
-    for unit in top.walk("trans-unit" if is_first else "unit"):
-        if unit.attributes.get("translate") == "no":
-            continue
+    heads = list(top.walk("file")) if is_first else [top]
+    names = ("source-language", "target-language") if is_first else ("srcLang", "trgLang")
+    for head in heads:
+        _check_languages(source, head, names)
+    units = [*_units(source, top, is_first=is_first)]
+    if not source.how.has_pairs:
+        units += [one for head in heads for one in _named(source, head, names[1])]
+    yield from sorted(units, key=lambda one: one.start)
+
+
+def _named(source: Source, head: Node, name: str) -> Iterator[Unit]:
+    """Let a file name the language of its targets, which programs that extract texts leave out."""
+    language = source.how.languages[1]
+    if name not in head.attributes and language and head.inner < head.end:
+        # The empty segment makes it a unit: without one it would be copied.
+        tag = f'{head.raw[:-1]} {name}="{language}">'
+        yield Unit("", head.start, head.inner, [tag, Segment()])
+    elif name == "trgLang" and not language:
+        what = "XLIFF must name the language of its targets (trgLang), but does not"
+        source.refuse(head.start, what, "Add the attribute.")
+
+
+def _translatable(top: Node, name: str) -> Iterator[Node]:
+    """Yield the elements of a name that are translated, as they say or what is around them."""
+    waiting = [(one, True) for one in top.nodes[::-1]]
+    while waiting:
+        node, is_translated = waiting.pop()
+        said = node.attributes.get("translate")
+        if said in ("yes", "no"):
+            is_translated = said == "yes"
+        if node.name != name:
+            waiting += [(one, is_translated) for one in node.nodes[::-1] if one.name]
+        elif is_translated:
+            yield node
+
+
+def _units(source: Source, top: Node, *, is_first: bool) -> Iterator[Unit]:
+    for unit in _translatable(top, "trans-unit" if is_first else "unit"):
         for node in [unit] if is_first else unit.walk("segment"):
             own = node.child("source")
             target = node.child("target")
@@ -202,7 +259,8 @@ def _first_version(source: Source, node: Node, own: Node, target: Node | None) -
     last = target or node.child("seg-source") or own
     start = last.start if last is target else last.end
     tag = Mark(node.raw, _APPROVED.sub(r"\1no", node.raw))
-    rest = _target(source, own, start, target, "needs-review-translation")
+    holder = node.child("seg-source")
+    rest = _target(source, own, start, target, "needs-review-translation", holder)
     pieces = [tag, source.text[node.inner : start], *rest]
     return Unit(key, node.start, last.end, pieces, line=source.line(start))
 

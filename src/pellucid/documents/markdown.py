@@ -21,8 +21,16 @@ from pellucid.documents.units import Source, Unit
 _FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*?\n)??\1[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 # Marks of callouts, tasks and footnotes, which are plain text for CommonMark.
 _COPIED_START = re.compile(r"(?:\[![A-Za-z]+\][+-]?|\[[ xX]\](?=\s)|\[\^[^\]\s]+\]:)\s*")
-# Containers, formulas and shortcodes of site generators.
-_COPIED_BLOCK = re.compile(r":::|\$\$|\{%|\{\{[%<]")
+# Containers, formulas and shortcodes of site generators; comments and code of MyST and MDX.
+_COPIED_BLOCK = re.compile(
+    r"\$\$|\{%|%(?= )|\{/\*|import\s[^\n]*from\s*[\"']|import\s+[\"']"
+    r"|export\s+(?:const|default|function|let)\b"
+)
+# Lines of such blocks: MkDocs' admonitions and tabs, of which the title is a text.
+_COPIED_LINE = re.compile(
+    r"\s*(?:(?::::|\{\{[%<])[^\n]*\s*"
+    r"|(?:!!!|\?\?\?\+?|===[!+]?)(?:[ \t]+[\w-]+){0,2}[ \t]*(?:\"(?P<title>[^\"]*)\")?\s*)"
+)
 _SIGNS = {sign: f"\\{sign}" for sign in "\\`*_{}[]<>()#+-.!|~&=:$^"}
 _PAIRED = re.compile(r"(em|strong|s|link)_(open|close)")
 _CELLS = ("th_open", "td_open")
@@ -116,9 +124,27 @@ def read_markdown(source: Source) -> Iterator[Unit]:
         start = _COPIED_START.match(token.content)
         found = found.part(start.end() if start else 0, len(token.content))
         cursor = found.places[-1]
-        pieces = _Reader(found, env, kind).read()
-        if pieces is not None:
-            yield Unit(key, found.places[0], cursor, pieces)
+        for part in _cut(found) if kind == "paragraph_open" else [found]:
+            pieces = _Reader(part, env, kind).read()
+            if pieces is not None:
+                yield Unit(key, part.places[0], part.places[-1], pieces)
+
+
+def _cut(text: _Text) -> Iterator[_Text]:
+    """Cut a paragraph at lines that are copied; yield also the titles in these."""
+    start = 0
+    place = 0
+    for line in text.content.splitlines(keepends=True):
+        end = place + len(line)
+        if (match := _COPIED_LINE.fullmatch(line)) is not None:
+            if text.content[start:place].strip():
+                yield text.part(start, place - 1)
+            if match["title"]:
+                yield text.part(*(place + one for one in match.span("title")))
+            start = end
+        place = end
+    if start < place:
+        yield text.part(start, place)
 
 
 def _find(text: str, lines: list[int], token: InlineToken, kind: str, cursor: int) -> _Text | None:
@@ -171,8 +197,9 @@ def _read_items(content: str, env: dict[str, Any]) -> list[_Item] | None:
         place = int(token.meta["place"])
         kind = token.type
         if kind in ("softbreak", "hardbreak"):
-            # The spaces before a line's end are a part of the break.
-            place = len(content[:place].rstrip(" "))
+            # The spaces before a line's end are a part of the break, but not those before a sign.
+            is_sign = content[place : place + 1] == "\\"
+            place = place if is_sign else len(content[:place].rstrip(" "))
         elif kind == "link_open":
             place, kind = (place, "autolink") if token.markup else (place - 1, kind)
         if items:

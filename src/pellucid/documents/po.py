@@ -9,7 +9,7 @@ from pellucid.documents.escapes import QUOTED, Strings
 from pellucid.documents.markup.placeholder_shapes import codes_of
 from pellucid.documents.markup.segments import Piece, Segment
 from pellucid.documents.units import Mark, Source, Unit
-from pellucid.languages.codes import are_same_language
+from pellucid.languages.codes import are_same_language, read_tag
 
 _LINE = re.compile(
     r"[ \t]*+(?:(?P<comment>#[^\n]*+)"
@@ -20,6 +20,12 @@ _FLAGS = re.compile(r"^#,[ \t]*(.*?)\r?$", re.MULTILINE)
 _OBSOLETE = re.compile(r"^#~[ \t]*msgid[ \t]", re.MULTILINE)
 _MOST_FORMS = 6
 """Forms of a plural in Arabic; no language has more."""
+_PLURALS = {
+    "nplurals=1; plural=0": "ja ko zh vi th id ms lo km my",
+    "nplurals=2; plural=(n != 1)": "en de nl sv da no nb nn fi et it es ca pt el hu tr bg he eu gl",
+    "nplurals=2; plural=(n > 1)": "fr oc ti ln fil tg uz fa hy",
+}
+"""The plurals of languages with one form or two, as gettext's manual has them."""
 _STRINGS = Strings(QUOTED, breaks=r"\"[ \t]*\r?\n[ \t]*\"")
 
 Span = tuple[int, int]
@@ -56,6 +62,8 @@ def read_po(source: Source) -> Iterator[Unit]:
         # The message without a text is the header.
         if not texts["msgid"] and key[0] is None:
             num_plurals, needs_number = _read_header(source, place, texts.get("msgstr", ""))
+            if "msgstr" in spans and not source.how.has_pairs:
+                yield from _fill_header(source, start, spans["msgstr"])
             continue
         forms = _forms(source, spans, needs_number=needs_number)
         if len(forms) > _MOST_FORMS:  # Each is as long as the message.
@@ -152,6 +160,25 @@ def _read_entries(source: Source) -> Iterator[tuple[int, Texts]]:
 
 def _text(source: Source, span: Span) -> str:
     return _STRINGS.read(source.text[slice(*span)])[1].text
+
+
+def _fill_header(source: Source, start: int, span: Span) -> Iterator[Unit]:
+    """Fill in what a template leaves open for its language, as msginit does."""
+    text = source.text[slice(*span)]
+    language = read_tag(source.how.languages[1])
+    if "charset=CHARSET" not in text or not language.language:
+        return
+    name = "_".join(filter(None, (language.language, language.region)))
+    filled = text.replace("charset=CHARSET", "charset=UTF-8")
+    filled = re.sub(r"(?<=\"Language:) *(?=\\n)", f" {name}", filled)
+    rule = next((rule for rule, own in _PLURALS.items() if language.language in own.split()), "")
+    if rule:
+        filled = filled.replace("nplurals=INTEGER; plural=EXPRESSION", rule)
+    flags = _FLAGS.search(source.text, start, span[0])
+    place = flags.start() if flags and flags[1] == "fuzzy" else span[0]
+    after = source.text.find("\n", place) + 1 if flags and place < span[0] else place
+    # The empty segment makes it a unit: without one it would be copied.
+    yield Unit("", place, span[1], [source.text[after : span[0]], filled, Segment()])
 
 
 def _read_header(source: Source, place: int, header: str) -> tuple[int, bool]:

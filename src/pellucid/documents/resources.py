@@ -1,4 +1,4 @@
-"""Texts of interfaces in XML: ``strings.xml`` of Android and ``.resx`` of .NET."""
+"""Texts of interfaces in XML: ``strings.xml`` of Android, ``.resx`` of .NET and ``.ts`` of Qt."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterator
 
 from pellucid.documents.escapes import BACKSLASHES, QUOTED, REFERENCES, Strings
-from pellucid.documents.markup.segments import MARKUP
-from pellucid.documents.units import Source, Unit
-from pellucid.documents.xml import read_xml
+from pellucid.documents.markup.segments import MARKUP, Piece
+from pellucid.documents.units import Mark, Source, Unit
+from pellucid.documents.xml import Node, read_xml
+from pellucid.languages.codes import are_same_language
 
 # Android reads a plain apostrophe or quote as part of its syntax, and folds white space.
 _ANDROID = Strings(
     {**MARKUP, **QUOTED, "'": "\\'"}, f"{BACKSLASHES}|{REFERENCES}", '"', is_folded=True
 )
 _RESX = Strings(MARKUP, REFERENCES)
+_QT_TYPE = re.compile(r"\stype\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 _FORMS = (
     # Nothing in CDATA stands for another character: `(?!)` never matches.
     (re.compile(r"\s*<!\[CDATA\[((?:(?!<!\[CDATA\[).)*)\]\]>\s*", re.DOTALL), Strings({}, r"(?!)")),
@@ -63,3 +65,46 @@ def read_resx(source: Source) -> Iterator[Unit]:
         if value and not {"type", "mimetype"} & {*own} and not name.startswith(">>"):
             pieces = _RESX.pieces(source.text[value.inner : value.close])
             yield Unit(name, value.inner, value.close, pieces)
+
+
+def read_qt(source: Source) -> Iterator[Unit]:
+    """Find the messages of Qt's ``.ts`` files without a translation.
+
+    Raises:
+        DataError: it is not XML, has another root than ``TS``, or is of other languages.
+    """
+    top = read_xml(source).child("TS")
+    if top is None:
+        what = "A .ts file must be of Qt, with the root TS, but has another one"
+        source.refuse(0, what, "Other files of this name cannot be translated.")
+    for name, wanted in zip(("sourcelanguage", "language"), source.how.languages, strict=True):
+        own = top.attributes.get(name, "")
+        if own and wanted and not are_same_language(own, wanted):
+            what = f"The language ({name}) must be {wanted}, but is {own}"
+            source.refuse(top.start, what, "Take another file, or a model of these languages.")
+    for context in top.walk("context"):
+        named = context.child("name")
+        prefix = source.text[named.inner : named.close] if named else ""
+        for message in context.children("message"):
+            text = message.child("source")
+            target = message.child("translation")
+            if text is not None and target is not None:
+                yield from _qt_message(source, prefix, text, target)
+
+
+def _qt_message(source: Source, prefix: str, text: Node, target: Node) -> Iterator[Unit]:
+    """Make a unit of a message that needs a translation: of each plural form if it has some."""
+    state = target.attributes.get("type", "")
+    forms = target.children("numerusform")
+    is_filled = any(one.raw.strip() for one in target.walk(""))
+    if state in ("vanished", "obsolete") or is_filled:
+        return
+    raw = source.text[text.inner : text.close]
+    # Unfinished is what Qt calls a translation to look at.
+    tag = _QT_TYPE.sub("", target.raw).removesuffix(">").removesuffix("/").rstrip()
+    pieces: list[Piece | Mark] = [tag, Mark("", ' type="unfinished"'), ">"]
+    for _ in forms:
+        pieces += ["<numerusform>", *_RESX.pieces(raw), "</numerusform>"]
+    pieces += ["</translation>"] if forms else [*_RESX.pieces(raw), "</translation>"]
+    key = f"{prefix}|{raw}"
+    yield Unit(key, target.start, target.end, pieces, source.line(text.start))

@@ -34,9 +34,14 @@ _STRING = re.compile(
 )
 
 
-def _strings(source: Source, escapes: dict[str, str], breaks: str = r"(?!)") -> Strings:
-    """Write characters outside ASCII as the file does: with escapes if it has only these."""
-    has_escapes = source.text.isascii() and "\\u" in source.text
+def _strings(
+    source: Source, escapes: dict[str, str], breaks: str = r"(?!)", *, is_latin: bool = False
+) -> Strings:
+    """Write characters outside ASCII as the file does: with escapes if it has only these.
+
+    Programs may read such a file as Latin-1 (``is_latin``), so that one in ASCII gets escapes, too.
+    """
+    has_escapes = source.text.isascii() and (is_latin or "\\u" in source.text)
     return Strings(escapes, breaks=breaks, outside_ascii=as_utf16 if has_escapes else None)
 
 
@@ -107,7 +112,7 @@ def read_properties(source: Source) -> Iterator[Unit]:
     """
     # No quotes stand around these texts, so that one inside is a sign like others.
     escapes = {sign: form for sign, form in QUOTED.items() if sign != '"'}
-    strings = _strings(source, escapes, _CONTINUED)
+    strings = _strings(source, escapes, _CONTINUED, is_latin=True)
     # Java's MessageFormat, which fills in {0}, reads two apostrophes as one.
     messages = replace(strings, escapes={**escapes, "'": "''"}, forms=rf"''|{strings.forms}")
     seen: dict[str, int] = {}

@@ -17,7 +17,7 @@ from pellucid.languages.letters import is_unspaced
 
 _BLOCK = re.compile(r"[^\r\n]+(?:\r?\n[^\r\n]+)*")
 _CLOCK = r"(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}"
-_TIME = rf"[ \t]*+({_CLOCK})[ \t]++-->[ \t]++({_CLOCK})[^\r\n]*+(?:\r?\n|\Z)"
+_TIME = rf"[ \t]*+({_CLOCK})[ \t]*+-->[ \t]*+({_CLOCK})[^\r\n]*+(?:\r?\n|\Z)"
 _TIME_LINE = re.compile(rf"^{_TIME}", re.MULTILINE)
 _SPACES = re.compile(r"\s++")
 _EMPTY_LINE = re.compile(r"\n[ \t]*+\r?\n")
@@ -154,13 +154,18 @@ def _read(source: Source, syntax: Syntax) -> Iterator[Unit]:
 
 def _read_cues(source: Source, *, is_web: bool) -> Iterator[_Cue]:
     copied = re.compile(r"(?:WEBVTT|NOTE|STYLE|REGION)\b" if is_web else r"\d+\s*\Z")
+    last: _Cue | None = None
     for block in _BLOCK.finditer(source.text):
         time = _TIME_LINE.search(source.text, *block.span())
         if time is not None:
             own = source.text[time.end() : block.end()]
             if own.strip():
                 start = time.end() + len(own) - len(own.lstrip())
-                yield _Cue(start, time.end() + len(own.rstrip()), time[1], time[2])
+                last = _Cue(start, time.end() + len(own.rstrip()), time[1], time[2])
+                yield last
+        elif last and "-->" not in block[0] and not copied.match(block[0]):
+            # Players show what comes after an empty line in a cue.
+            yield _Cue(block.start(), block.end(), last.time, last.until)
         elif not copied.match(block[0]):
             what = "A cue must have a line with its times, 00:00:01,000 --> 00:00:02,000"
             source.refuse(block.start(), f"{what}, but has none", "Add the line.")

@@ -60,7 +60,9 @@ def read_yaml(source: Source) -> Iterator[Unit]:
     try:
         loader = _Loader(source)
         while loader.check_node():
-            yield from _units(source, loader.get_node(), (), is_flow=False)
+            node = loader.get_node()
+            yield from _root(source, node)
+            yield from _units(source, node, (), is_flow=False)
     except yaml.YAMLError as error:
         # PyYAML's errors about single characters have neither a mark nor a problem.
         mark = getattr(error, "problem_mark", None)
@@ -69,6 +71,17 @@ def read_yaml(source: Source) -> Iterator[Unit]:
         source.refuse(mark.index if mark else 0, what, "Correct it.")
     except RecursionError:
         _refuse_depth(source, 0)
+
+
+def _root(source: Source, node: Any) -> Iterator[Unit]:
+    """Let the only key of a file, as Rails has it, name the new language instead of the old one."""
+    own, target = source.how.languages
+    key = node.value[0][0] if isinstance(node, yaml.MappingNode) and len(node.value) == 1 else None
+    if own and target and isinstance(key, yaml.ScalarNode) and key.value == own:
+        place = key.start_mark.index
+        raw = source.text[place : key.end_mark.index]
+        # The empty segment makes it a unit: without one it would be copied.
+        yield Unit(own, place, key.end_mark.index, [raw.replace(own, target), Segment()])
 
 
 def _refuse_depth(source: Source, place: int) -> NoReturn:

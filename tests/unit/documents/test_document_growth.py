@@ -51,6 +51,11 @@ FRAMES = {
         '<root><data name="a"><value>a {} b</value></data></root>',
         '<root><data name="{}" {}><value>a</value></data></root>',
     ),
+    "qt": (
+        "<TS><context><message><source>a {} b</source><translation/></message></context></TS>",
+        "<TS><context>{}</context></TS>",
+    ),
+    "fluent": ("{}", "a = b {} c\n", "a = { $b ->\n  [c] {}\n }\n", "a =\n  b\n{}\n"),
     "markdown": ("{}", "a {} b", "| a | b |\n|---|---|\n| {} | b |\n"),
     "html": ("{}", "<p>a {} b", '<p title="a" {}>b', '<p title="a {} b">'),
     "json": ('{"a": "b {} c"}', '{"{}": "a"}', '{"a": "b"{}}'),

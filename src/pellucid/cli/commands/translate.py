@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from pellucid.translate.translator import Translator
 
 Marks = Literal["all", "unsure", "none"]
+Rest = Literal["skip", "copy"]
 
 LINKS: Mapping[str, Option] = {
     "align": (
@@ -101,6 +103,11 @@ DOCUMENTS: Mapping[str, Option] = {
         "In PO and XLIFF: the translations to mark for review, as fuzzy or by a state. "
         "[default: all]",
     ),
+    "rest": (
+        Rest,
+        None,
+        "Of a folder: what to do with files of other kinds. [default: skip]",
+    ),
     "report": (str, "FILE", "Write a line of JSON for each translation to look at."),
     "memory": (
         str,
@@ -124,9 +131,9 @@ DOCUMENTS: Mapping[str, Option] = {
     file_format=(
         "FORMAT",
         "What the input holds: lines of text, whatever its name ends in, jsonl, or a kind of "
-        "document: po, srt, vtt, xliff, tmx, android, resx, markdown, html, json, yaml, "
-        "properties, strings, csv, tsv, docx, pptx, xlsx, odt, odp, ods, epub. [default: by its "
-        "name]",
+        "document: po, srt, vtt, xliff, tmx, android, resx, qt, fluent, markdown, html, json, "
+        "yaml, properties, strings, csv, tsv, docx, pptx, xlsx, odt, odp, ods, epub. [default: by "
+        "its name]",
         {"name": "--format"},
     ),
 )
@@ -157,7 +164,8 @@ def translate(
     added, or with "error"; a text with line breaks is translated line by line.
 
     A document (see --format) is written as it was read, with its texts translated, and its tags
-    and placeholders kept.
+    and placeholders kept. A folder (pellucid translate MODEL locales/en -o locales/fr) has each of
+    its documents translated into another one; the command resumes when it is given again.
 
     Lines unlike the text that the model learned from, and translations that look wrong, are
     counted on standard error at the end, and described one by one under "notes" in --json.
@@ -171,11 +179,18 @@ def translate(
     """
     given = given_decoding(options)
     # Options and files are checked before the model is loaded, so that a mistake shows at once.
-    if text:
+    named = text[0] if text and len(text) == 1 else input_file
+    folder = Path(named) if Path(named).is_dir() else None
+    if text and folder is None:
         raise InputError(
             f"translate reads lines from standard input or from a file, but is given {text[0]!r}. "
             "Write echo '…' | pellucid translate MODEL, or pellucid translate MODEL -i FILE."
         )
+    if folder is not None:
+        _check_folder(folder, output_file, file_format, {**options, "--json": json})
+        # The command reads no other input.
+        input_file = os.devnull
+        file_format = "lines"
     check_rules(TRANSLATED_LINKS_RULES, options)
     read_place(options, "align_head")
     choice = choose_format(input_file, file_format)
@@ -185,7 +200,10 @@ def translate(
     is_document = choice not in LINES
     # How many texts a document has does not follow from its lines.
     num_lines = None if is_document else check_readable(files, damaged_in=[INPUT]).get(INPUT)
-    _check_outputs(output_file, options["report"], may_overwrite=overwrite)
+    if folder is None:
+        _check_outputs(output_file, options["report"], may_overwrite=overwrite)
+    elif options["report"]:
+        check_target(options["report"], may_overwrite=overwrite)
 
     from pellucid.cli.lines.document_windows import open_document
     from pellucid.cli.lines.objects import choose_objects
@@ -208,7 +226,14 @@ def translate(
         change=tuple(change or ()),
     )
     # In a document the options for documents do have an effect.
-    _warn_of_useless(job, {} if is_document else options)
+    _warn_of_useless(job, {} if is_document or folder else options)
+    if folder is not None:
+        from pellucid.cli.lines.folders import translate_folder
+
+        rest: Rest = options["rest"] or "skip"
+        return translate_folder(
+            job, folder, Path(output_file), options, rest=rest, may_overwrite=overwrite
+        )
     objects: DocumentForm | ObjectForm | None
     if is_document:
         objects = open_document(job, input_file, choice, options, may_overwrite=overwrite)
@@ -223,6 +248,22 @@ def translate(
         by_line=stream,
         objects=objects,
     )
+
+
+def _check_folder(
+    folder: Path, output_file: str, file_format: str | None, options: Mapping[str, Any]
+) -> None:
+    """Refuse what cannot be done with a folder."""
+    output = Path(output_file)
+    if output_file == STANDARD or output.is_file() or output.resolve() == folder.resolve():
+        raise InputError(
+            f"The output for the folder {folder} must be another folder. Name it with -o FOLDER."
+        )
+    given = {**options, "--format": file_format}
+    for name in ("--format", "--json", "n_best", "align", "require", "prefix"):
+        if given.get(name):
+            shown = name if name.startswith("--") else f"--{name.replace('_', '-')}"
+            raise not_together(shown, "a folder", "each of its files is a document")
 
 
 def _check_outputs(output_file: str, report: str | None, *, may_overwrite: bool) -> None:
@@ -268,6 +309,6 @@ def _warn_of_useless(job: TranslationJob, options: Mapping[str, Any]) -> None:
     useless = useless_options(job.given, job.decoding, is_score_shown=job.form != "plain")
     for sentence in (*job.useless_treatment(), *useless):
         warn(sentence)
-    for name in ("all", "mark", "report", "memory"):
+    for name in ("all", "mark", "rest", "report", "memory"):
         if options.get(name):
             warn(f"--{name} has no effect on lines; it is for documents.")

@@ -153,7 +153,7 @@ class DocumentForm:
     @property
     def packing(self) -> Callable[[str], bytes] | None:
         """What makes the file of the text that is written; None if the text is the file."""
-        return partial(self.format.pack, self.content) if self.format.is_zip else None
+        return partial(self.format.pack, self.content) if self.content else None
 
     def settings(self) -> dict[str, Any]:
         """Gather what the output depends on, by its name for users."""
@@ -164,7 +164,7 @@ class DocumentForm:
             "--memory": self.memory and self.memory.hash,
             "--report": self.report and str(self.report.path),
             # Parts that are not translated are taken from it at the end.
-            **({"the archive": hash_bytes(self.content)} if self.format.is_zip else {}),
+            **({"the archive": hash_bytes(self.content)} if self.content else {}),
         }
 
     def rows(self) -> Iterator[UnitRow]:
@@ -383,8 +383,9 @@ def open_document(
         column=options["column"] or "",
         into=options["into"] or "",
     )
-    if kind.is_zip:
-        content = read_content(path)
+    is_file = kind.name == "strings" and not is_special(path)
+    content = read_content(path) if kind.is_zip or is_file else b""
+    if kind.is_packed(content):
         parts = kind.unpack(content, how)
         form = DocumentForm(lambda: (parts,), kind, how, "none", content=content)
     else:

@@ -317,7 +317,10 @@ def choose_format(path: str, file_format: str | None) -> str:
         return file_format
     if is_json_lines(path):
         return "jsonl"
-    if (found := format_of(path)) and not is_special(path):
+    found = format_of(path)
+    # Corpora are named by languages, and ts is Tsonga: Qt's files are XML.
+    is_corpus = found is not None and found.name == "qt" and not _kind_by_content(path)
+    if found is not None and not is_special(path) and not is_corpus:
         return found.name
     by_name = kind_of_document(path)
     kind = f"{by_name} by its name" if by_name else _kind_by_content(path)

@@ -13,6 +13,8 @@ from pathlib import PurePath
 from typing import Literal
 
 from pellucid.documents.formats import ADVICE, ENDINGS
+from pellucid.documents.units import How
+from pellucid.errors import DataError
 from pellucid.files import endings
 from pellucid.serve.answers.responses import Problem
 
@@ -108,6 +110,7 @@ class Upload:
         media_type: for HTTP.
         stem: its name without the ending.
         ending: of its name.
+        begin: its first bytes if it is in UTF-16.
     """
 
     form: str
@@ -115,6 +118,7 @@ class Upload:
     media_type: str
     stem: str
     ending: str
+    begin: bytes = b""
 
     def name_in(self, target: str) -> str:
         """Return the name of the translated file."""
@@ -122,7 +126,10 @@ class Upload:
 
     def content(self, text: str) -> bytes:
         """Return the bytes of a text that was translated."""
-        return base64.b64decode(text) if ENDINGS[self.ending].is_zip else text.encode()
+        kind = ENDINGS[self.ending]
+        if kind.is_zip:
+            return base64.b64decode(text)
+        return kind.pack(self.begin, text) if self.begin else text.encode()
 
 
 def read_upload(name: str, content: bytes) -> Upload:
@@ -142,8 +149,16 @@ def read_upload(name: str, content: bytes) -> Upload:
         advice = f". {ADVICE[kind]}" if kind in ADVICE else ""
         raise Problem(400, f"Invalid request: file format not supported{advice}")
     form, media_type = READERS[kind]
-    if kind in ENDINGS and ENDINGS[kind].is_zip:
+    begin = b""
+    known = ENDINGS.get(kind)
+    if known and known.is_zip:
         text = base64.b64encode(content).decode()
+    elif known and known.is_packed(content):
+        begin = content[:2]
+        try:
+            text = known.unpack(content, How("the file"))
+        except DataError as error:
+            raise Problem(400, f"Invalid request: {error}") from None
     else:
         try:
             # A byte order mark is copied by formats; of lines it is no part.
@@ -151,4 +166,4 @@ def read_upload(name: str, content: bytes) -> Upload:
         except UnicodeDecodeError:
             raise Problem(400, "Invalid request: the file must be UTF-8") from None
     stem = re.sub(r"[^\w.-]+", "_", path.stem)[:80].strip(".") or "file"
-    return Upload(form, text, media_type, stem, kind)
+    return Upload(form, text, media_type, stem, kind, begin)

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from pellucid.documents.escapes import REFERENCES, Strings
 from pellucid.documents.markup.lexing import unescape
 from pellucid.documents.markup.segments import MARKUP, MOST_DEPTH, Piece, Spelled
-from pellucid.documents.runs import Item, Level, Tags, make_runs
+from pellucid.documents.office.runs import Item, Level, Tags, make_runs
+from pellucid.documents.office.zip_files import EDGE
 from pellucid.documents.units import Source, Unit
 from pellucid.documents.web import read_html
 from pellucid.documents.xml import Node, read_xml
-from pellucid.documents.zip_files import EDGE
 from pellucid.languages.codes import are_same_language, read_tag
 
 

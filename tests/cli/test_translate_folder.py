@@ -1,0 +1,121 @@
+"""``pellucid translate`` on a folder: every known file, one report, and resuming."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from echoing import Echo, use_echo
+from zip_documents import make_zip, read_zip
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def echo(monkeypatch: pytest.MonkeyPatch) -> Echo:
+    return use_echo(monkeypatch)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with documents, a picture and a hidden file."""
+    made = tmp_path / "en"
+    (made / "sub").mkdir(parents=True)
+    (made / "app.en.json").write_text('{"a": "a cat"}')
+    (made / "notes.txt").write_text("a cat\na dog\n")
+    (made / "sub" / "en.yml").write_text("en:\n  a: a cat\n")
+    (made / "sub" / "letter.docx").write_bytes(make_zip("docx", "a cat"))
+    (made / "sub" / "a.png").write_bytes(b"\x89PNG")
+    (made / ".hidden.json").write_text('{"a": "a cat"}')
+    return made
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file())
+
+
+def test_each_known_file_is_translated_into_the_new_folder(
+    run_here: Run, folder: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "fr"
+    done = run_here("translate", "m", str(folder), "-o", str(output))
+    assert done.returncode == 0
+    assert done.stderr.endswith("note: 4 files translated.\n")
+    assert names(output) == ["app.fr.json", "notes.txt", "sub/fr.yml", "sub/letter.docx"]
+    assert (output / "app.fr.json").read_text() == '{"a": "A CAT"}'
+    assert (output / "notes.txt").read_text() == "A CAT\nA DOG\n"
+    assert (output / "sub/fr.yml").read_text() == "fr:\n  a: A CAT\n"
+    written = read_zip((output / "sub/letter.docx").read_bytes())
+    assert written == read_zip(make_zip("docx", "A CAT"))
+    again = run_here("translate", "m", "-i", str(folder), "-o", str(output), "--rest", "copy")
+    assert again.returncode == 2
+    assert "exists, and 3 more" in again.stderr
+    more = ("--rest", "copy", "--overwrite")
+    assert run_here("translate", "m", str(folder), "-o", str(output), *more).returncode == 0
+    assert (output / "sub/a.png").read_bytes() == b"\x89PNG"
+
+
+def test_interrupted_folder_resumes_with_one_report(
+    run_here: Run, echo: Echo, folder: Path, tmp_path: Path
+) -> None:
+    output, report = tmp_path / "fr", tmp_path / "r.jsonl"
+    (folder / "app.en.json").write_text('{"a": "%s of %S"}')
+    (folder / "sub" / "z.json").write_text('{"a": "%s of %S"}')
+    command = ("translate", "m", str(folder), "-o", str(output), "--report", str(report))
+    echo.interrupt[4] = KeyboardInterrupt()
+    assert run_here(*command).returncode == 130
+    first = len(echo.calls)
+    assert not report.exists()
+    assert "other settings" in run_here(*command, "--rest", "copy").stderr
+    done = run_here(*command)
+    assert done.returncode == 0
+    assert len(echo.calls) < 2 * first + 4
+    assert names(output) == [
+        *("app.fr.json", "notes.txt", "sub/fr.yml", "sub/letter.docx", "sub/z.json")
+    ]
+    rows = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [one["file"] for one in rows] == ["app.en.json", "sub/z.json"]
+
+
+def test_file_that_is_refused_costs_only_itself(
+    run_here: Run, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "bad.json").write_text("{")
+    output = tmp_path / "fr"
+    done = run_here("translate", "m", str(folder), "-o", str(output))
+    assert done.returncode == 3
+    assert "error: JSON must be well-formed" in done.stderr
+    assert "4 files translated, 1 file refused" in done.stderr
+    assert "bad.json" not in names(output)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "must be another folder. Name it with -o FOLDER"),
+        (("-o", "SAME"), "must be another folder"),
+        (("-o", "OUT", "--format", "json"), "--format cannot be combined with a folder"),
+        (("-o", "OUT", "--json"), "--json cannot be combined with a folder"),
+    ],
+)
+def test_what_cannot_be_done_with_a_folder_is_refused_in_a_sentence(
+    options: tuple[str, ...], words: str, run_here: Run, folder: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "fr"
+    own = [one.replace("SAME", str(folder)).replace("OUT", str(output)) for one in options]
+    done = run_here("translate", "m", str(folder), *own)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert words in done.stderr
+    assert not output.exists()
+
+
+def test_folder_without_a_document_is_refused(run_here: Run, tmp_path: Path) -> None:
+    (tmp_path / "en").mkdir()
+    (tmp_path / "en" / "a.png").write_bytes(b"x")
+    done = run_here("translate", "m", str(tmp_path / "en"), "-o", str(tmp_path / "fr"))
+    assert done.returncode == 2
+    assert "must hold a document that can be read" in done.stderr
+    assert not (tmp_path / "fr").exists()

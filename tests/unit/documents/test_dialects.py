@@ -1,0 +1,195 @@
+"""Files as other programs write them: what they leave open, and where they put texts."""
+
+from __future__ import annotations
+
+import pytest
+
+from pellucid.documents.formats import FORMATS, format_of
+from pellucid.documents.markup.segments import Segment
+from pellucid.documents.segment_writing import GivenTranslation, write_segment
+from pellucid.documents.units import How, Unit
+from pellucid.errors import DataError
+
+HEAD = '<xliff version="1.2"><file source-language="en" target-language="fr"><body>'
+FOOT = "</body></file></xliff>"
+SEGMENTED = (
+    '<trans-unit id="1"><source>A cat. A dog.</source><seg-source><mrk mtype="seg" mid="1">A cat.'
+    '</mrk> <mrk mtype="seg" mid="2">A dog.</mrk></seg-source>{}</trans-unit>'
+)
+PREPARED = '<target><mrk mtype="seg" mid="1"/> <mrk mtype="seg" mid="2"/></target>'
+BEGUN = '<target><mrk mtype="seg" mid="1">Un chat.</mrk> <mrk mtype="seg" mid="2"/></target>'
+WRITTEN = (
+    '<target state="translated"><mrk mtype="seg" mid="1">{}</mrk> '
+    '<mrk mtype="seg" mid="2">A DOG.</mrk></target>'
+)
+SOURCE = "<source>b</source>"
+TARGET = '<target state="translated">B</target>'
+GROUP = (
+    '<group translate="no"><trans-unit id="1"><source>a</source></trans-unit>'
+    f'<trans-unit translate="yes">{SOURCE}</trans-unit></group>'
+)
+OPEN_HEAD = HEAD.replace(' target-language="fr"', "")
+ANGULAR = (
+    f'<xliff version="2.0" srcLang="en-US"><file><unit id="a"><segment>{SOURCE}</segment></unit>'
+    "</file></xliff>"
+)
+ANGULAR_IN_FRENCH = (
+    '<xliff version="2.0" srcLang="en-US" trgLang="fr"><file><unit id="a">'
+    f'<segment state="translated">{SOURCE}<target>B</target></segment></unit></file></xliff>'
+)
+CUES = "1\n00:00:01,000-->00:00:02,000\n{}\n\n{}\n\n2\n00:00:03,000 --> 00:00:04,000\n{}\n"
+TEMPLATE = (
+    '# A title\n#, fuzzy\nmsgid ""\nmsgstr ""\n"Language: \\n"\n'
+    '"Content-Type: text/plain; charset=CHARSET\\n"\n'
+    '"Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;\\n"\n\nmsgid "a cat"\nmsgstr ""\n'
+)
+
+
+def _upper(segment: Segment) -> str:
+    text = segment.text.strip().upper()
+    for copied in segment.copies:
+        text = text.replace(copied.upper(), copied)
+    return text
+
+
+def translate(name: str, document: str, column: str = "") -> str:
+    """Translate a document into capitals."""
+    how = How("f", ("en", "fr"), column=column)
+    parts = list(FORMATS[name].read(document, how))
+    for unit in parts:
+        for segment in unit.segments if isinstance(unit, Unit) else ():
+            write_segment(segment, [GivenTranslation(_upper(segment), (), [])])
+    return "".join(map(str, parts))
+
+
+@pytest.mark.parametrize(
+    ("name", "document", "expected"),
+    [
+        # Segments that SDL Trados, memoQ and MateCat have marked.
+        (
+            "xliff",
+            HEAD + SEGMENTED.format(PREPARED) + FOOT,
+            HEAD + SEGMENTED.format(WRITTEN.format("A CAT.")) + FOOT,
+        ),
+        (
+            "xliff",
+            HEAD + SEGMENTED.format("") + FOOT,
+            HEAD + SEGMENTED.format(WRITTEN.format("A CAT.")) + FOOT,
+        ),
+        (
+            "xliff",
+            HEAD + SEGMENTED.format(BEGUN) + FOOT,
+            HEAD + SEGMENTED.format(WRITTEN.format("Un chat.")) + FOOT,
+        ),
+        # What must not be translated is inherited.
+        ("xliff", f"{HEAD}{GROUP}{FOOT}", f"{HEAD}{GROUP.replace(SOURCE, SOURCE + TARGET)}{FOOT}"),
+        # Angular names no language of targets.
+        ("xliff", ANGULAR, ANGULAR_IN_FRENCH),
+        (
+            "xliff",
+            f"{OPEN_HEAD}<trans-unit>{SOURCE}</trans-unit>{FOOT}",
+            f"{HEAD}<trans-unit>{SOURCE}{TARGET}</trans-unit>{FOOT}",
+        ),
+        # A template of gettext, as msginit fills it.
+        (
+            "po",
+            TEMPLATE,
+            TEMPLATE.replace("#, fuzzy\n", "")
+            .replace("Language: ", "Language: fr")
+            .replace("CHARSET", "UTF-8")
+            .replace("INTEGER", "2")
+            .replace("EXPRESSION", "(n > 1)")
+            .replace('"a cat"\nmsgstr ""', '"a cat"\nmsgstr "A CAT"'),
+        ),
+        # Rails finds a language by the root.
+        ("yaml", "en:\n  a: a cat\n", "fr:\n  a: A CAT\n"),
+        ("yaml", '"en":\n  a: a cat\n', '"fr":\n  a: A CAT\n'),
+        ("yaml", "en: a cat\nother: a dog\n", "en: A CAT\nother: A DOG\n"),
+        # Java reads a file in ASCII as Latin-1, too.
+        ("properties", "a = a cat of é\n", "a = A CAT OF É\n"),
+        # Weblate's tables have a column for translations.
+        (
+            "csv",
+            "source,target,fuzzy\na cat,,True\na dog,UN,\n",
+            "source,target,fuzzy\na cat,A CAT,True\na dog,UN,\n",
+        ),
+        ("csv", "sep=;\r\nid;text\r\n1;a cat\r\n", "sep=;\r\nid;text\r\n1;A CAT\r\n"),
+        # Subtitles of other programs.
+        ("srt", CUES.format("a cat", "eats", "it"), CUES.format("A CAT", "EATS", "IT")),
+        # Blocks of MkDocs, MDX, MyST, Hugo and Docusaurus.
+        ("markdown", '!!! note "a cat"\n    a dog\n', '!!! note "A CAT"\n    A DOG\n'),
+        ("markdown", "??? warning\n    a dog\n", "??? warning\n    A DOG\n"),
+        ("markdown", "{{< tip >}}\na dog\n{{< /tip >}}\n", "{{< tip >}}\nA DOG\n{{< /tip >}}\n"),
+        ("markdown", ":::{note}\na dog\n:::\n", ":::{note}\nA DOG\n:::\n"),
+        (
+            "markdown",
+            "import A from './a'\n\nexport const b = 1\n\n{/* c */}\n",
+            "import A from './a'\n\nexport const b = 1\n\n{/* c */}\n",
+        ),
+        ("markdown", "% a comment\n\n% of it\n", "% a comment\n\n% of it\n"),
+        ("markdown", "a dog \\\nand a cat\n", "A DOG \\\nAND A CAT\n"),
+        (
+            "markdown",
+            "export the dog, import the cat!!! 5 % of it\n",
+            "EXPORT THE DOG, IMPORT THE CAT!!! 5 % OF IT\n",
+        ),
+    ],
+)
+def test_file_of_another_program_gets_its_translations_where_it_looks_for_them(
+    name: str, document: str, expected: str
+) -> None:
+    assert translate(name, document) == expected
+
+
+QT = (
+    '<TS language="fr_FR"><context><name>W</name>{}<message><source>a</source><translation>b'
+    '</translation></message><message><source>a</source><translation type="vanished"/></message>'
+    "</context></TS>"
+)
+MESSAGE = "<message><source>&amp;Open it</source><translation{}</translation></message>"
+FORMS = ">" + 2 * "<numerusform>{}</numerusform>"
+FLUENT = """# a note
+-brand = a name
+hello = {}
+    .title = {} {{ -brand }}
+mails = {} {{ $n ->
+    [one] {}
+   *[other] {{ $n }} {}
+}}
+"""
+
+
+def test_messages_of_qt_and_fluent_are_read_and_the_rest_is_copied() -> None:
+    open_message = MESSAGE.format(' type="unfinished">')
+    made = MESSAGE.format(">&amp;OPEN IT")
+    assert translate("qt", QT.format(open_message)) == QT.format(made)
+    forms = MESSAGE.format(' type="unfinished"' + FORMS.format("", ""))
+    made = MESSAGE.format(FORMS.format("&amp;OPEN IT", "&amp;OPEN IT"))
+    assert translate("qt", QT.format(forms)) == QT.format(made)
+    texts = ("a dog\n    of it", "a title", "you have", "a mail", "mails")
+    written = FLUENT.format(*(one.upper() for one in texts))
+    assert translate("fluent", FLUENT.format(*texts)) == written
+    with pytest.raises(DataError, match=r"\(language\) must be fr, but is de"):
+        translate("qt", '<TS language="de"></TS>')
+
+
+def test_file_in_ascii_stays_in_ascii_where_java_reads_latin_1() -> None:
+    parts = list(FORMATS["properties"].read("a = a cat\n", How("f", ("en", "fr"))))
+    (segment,) = (one for unit in parts if isinstance(unit, Unit) for one in unit.segments)
+    write_segment(segment, [GivenTranslation("été", (), [])])
+    assert "".join(map(str, parts)) == "a = \\u00e9t\\u00e9\n"
+
+
+def test_table_without_names_has_numbered_columns() -> None:
+    assert translate("csv", "1,a cat\n2,a dog\n", "2") == "1,A CAT\n2,A DOG\n"
+    with pytest.raises(DataError, match="must have the column 3, but has 2 columns"):
+        translate("csv", "1,a cat\n", "3")
+
+
+def test_cue_whose_times_cannot_be_read_is_no_text() -> None:
+    with pytest.raises(DataError, match="must have a line with its times"):
+        translate("srt", "1\n00:00:01,000 --> 00:00:02,000\na\n\n2\n00:03 --> later\nb\n")
+
+
+def test_endings_of_other_translation_tools_are_xliff() -> None:
+    assert format_of("a.sdlxliff") is format_of("a.mqxliff") is FORMATS["xliff"]
