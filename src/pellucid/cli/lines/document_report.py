@@ -132,8 +132,9 @@ class Report:
                 self._part.replace(self.path)
                 return
             lines = self._part.read_text(encoding="utf-8").splitlines()
+            # Writes take the same name for what is not whole yet, so the part is gone after it.
             write_text(self.path, report_page(document, [*map(json.loads, lines)]))
-            self._part.unlink()
+            self._part.unlink(missing_ok=True)
 
 
 def report_page(document: str, records: Sequence[Mapping[str, Any]]) -> str:
@@ -146,7 +147,8 @@ def report_page(document: str, records: Sequence[Mapping[str, Any]]) -> str:
     form = (
         '<form><label>Words <input name="words" type="search"></label>'
         f'<label>Reason <select name="reason"><option value="">all</option>{choices}</select>'
-        '</label><label><input name="open" type="checkbox"> not done</label><output></output></form>'
+        '</label><label><input name="open" type="checkbox"> not done</label>'
+        "<output></output></form>"
     )
     what = f"{count_of(len(records), 'text')} of {document} to look at."
     articles = map(_article, records)
