@@ -62,7 +62,7 @@ show();
 """
 
 
-def describe(
+def record_unit(
     unit: Unit, number: int, reason: str, translations: Sequence[Translation]
 ) -> dict[str, Any]:
     """Describe a text to look at, as a line of JSON has it.

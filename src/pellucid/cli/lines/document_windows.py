@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.chosen_keys import ChosenKeys
 from pellucid.cli.lines.constraint_options import INPUT
-from pellucid.cli.lines.document_report import Report, describe
+from pellucid.cli.lines.document_report import Report, record_unit
 from pellucid.cli.lines.streams import ParallelReader, is_special
 from pellucid.cli.lines.translation_memory import Memory
 from pellucid.documents.formats import FORMATS, Format
@@ -193,7 +193,7 @@ class DocumentForm:
             self.num_unsure += bool(unit.reason)
             reason = unit.reason or ("the memory has this text" if unit.match else "")
             if reason:
-                records.append(describe(unit, number, reason, [one for _, one in translations]))
+                records.append(record_unit(unit, number, reason, [one for _, one in translations]))
         if self.report is not None:
             self.report.add(records)
 
