@@ -247,10 +247,15 @@ def _units(source: Source, top: Node, *, is_first: bool) -> Iterator[Unit]:
                 continue
             if source.how.has_pairs:
                 yield _pair(source, own, target, state)
-            elif is_first:
-                yield _first_version(source, node, own, target)
-            else:
-                yield _second_version(source, unit, node, own, target)
+                continue
+            found = (
+                _first_version(source, node, own, target)
+                if is_first
+                else _second_version(source, unit, node, own, target)
+            )
+            notes = ("".join(one.raw for one in note.walk("")) for note in unit.walk("note"))
+            found.comment = html.unescape("\n".join(notes))
+            yield found
 
 
 def _first_version(source: Source, node: Node, own: Node, target: Node | None) -> Unit:

@@ -17,6 +17,7 @@ _LINE = re.compile(
     r"\"(?P<string>(?:[^\"\\\r\n]|\\[^\r\n])*+)\"[ \t]*+)?+\r?(?:\n|\Z)"
 )
 _FLAGS = re.compile(r"^#,[ \t]*(.*?)\r?$", re.MULTILINE)
+_COMMENT = re.compile(r"^#\.[ \t]?(.*?)\r?$", re.MULTILINE)
 _OBSOLETE = re.compile(r"^#~[ \t]*msgid[ \t]", re.MULTILINE)
 _MOST_FORMS = 6
 """Forms of a plural in Arabic; no language has more."""
@@ -104,6 +105,7 @@ def _forms(source: Source, spans: Texts, *, needs_number: bool) -> list[Form]:
 def _unit(source: Source, start: int, spans: Texts, forms: Sequence[Form]) -> Unit:
     """Make a unit from the flags of a message to its last form."""
     text = source.text
+    entry = start
     key = spans["msgid"]
     flags = _FLAGS.search(text, start, key[0])
     place = start if flags is None else flags.start(1)
@@ -121,7 +123,9 @@ def _unit(source: Source, start: int, spans: Texts, forms: Sequence[Form]) -> Un
         pieces += [text[place:begin], *_STRINGS.pieces(text[slice(*own)])]
         place = end
     names = (_text(source, spans[one]) for one in ("msgctxt", "msgid") if one in spans)
-    return Unit("|".join(names), start, place, pieces, source.line(key[0]))
+    unit = Unit("|".join(names), start, place, pieces, source.line(key[0]))
+    unit.comment = "\n".join(_COMMENT.findall(text, entry, key[0]))
+    return unit
 
 
 def _read_entries(source: Source) -> Iterator[tuple[int, Texts]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -53,7 +53,7 @@ def read_json(source: Source) -> Iterator[Unit]:
     Raises:
         DataError: it is not JSON, or an object has a key twice.
     """
-    _check_json(source)
+    described = _check_json(source)
     strings = _strings(source, {**QUOTED, "\b": "\\b", "\f": "\\f"})
     own, target = source.how.languages
     path: list[str | int] = []
@@ -79,10 +79,15 @@ def read_json(source: Source) -> Iterator[Unit]:
                 # The empty segment makes it a unit: without one it would be copied.
                 yield Unit(key, *match.span("text"), [target, Segment()])
             elif not any(isinstance(one, str) and one.startswith("@") for one in path):
-                yield Unit(key, *match.span("text"), strings.pieces(match["text"]))
+                unit = Unit(key, *match.span("text"), strings.pieces(match["text"]))
+                about = described.get(f"@{key}")
+                unit.comment = str(about.get("description", "")) if isinstance(about, dict) else ""
+                yield unit
 
 
-def _check_json(source: Source) -> None:
+def _check_json(source: Source) -> Mapping[str, Any]:
+    """Refuse what is not JSON; return what it holds by key, empty if it is no object."""
+
     def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in pairs:
@@ -96,12 +101,13 @@ def _check_json(source: Source) -> None:
 
     try:
         # Numbers are copied, and Python refuses those of more than 4,300 digits.
-        json.loads(source.text, object_pairs_hook=check, parse_int=str, strict=False)
+        found = json.loads(source.text, object_pairs_hook=check, parse_int=str, strict=False)
     except json.JSONDecodeError as error:
         what = f"JSON must be well-formed, but is not: {error.msg}"
         source.refuse(error.pos, what, "Correct it.")
     except RecursionError:
         source.refuse(0, "JSON must not be nested so deeply, but is", "Make it flatter.")
+    return found if isinstance(found, dict) else {}
 
 
 def read_properties(source: Source) -> Iterator[Unit]:
@@ -116,12 +122,21 @@ def read_properties(source: Source) -> Iterator[Unit]:
     # Java's MessageFormat, which fills in {0}, reads two apostrophes as one.
     messages = replace(strings, escapes={**escapes, "'": "''"}, forms=rf"''|{strings.forms}")
     seen: dict[str, int] = {}
+    comment = list[str]()
     for match in _PROPERTY.finditer(source.text):
-        if match["key"] or match["text"]:
+        line = match[0].strip()
+        if line.startswith(("#", "!")):
+            comment.append(line[1:].strip())
+        elif not match["key"] and not match["text"]:
+            comment.clear()
+        else:
             key = strings.read(match["key"])[1].text
             _check_once(source, seen, key, match.start("key"))
             form = messages if _MESSAGE.fullmatch(match["text"]) else strings
-            yield Unit(key, *match.span("text"), form.pieces(match["text"]))
+            unit = Unit(key, *match.span("text"), form.pieces(match["text"]))
+            unit.comment = "\n".join(comment)
+            comment.clear()
+            yield unit
 
 
 def read_strings(source: Source) -> Iterator[Unit]:

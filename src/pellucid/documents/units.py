@@ -37,6 +37,7 @@ class Unit:
         old: with ``has_pairs``, its translation in the document.
         state: why this translation is not one to learn from, in a word; empty if it is.
         is_marked: True if its marks say that it should be looked at.
+        comment: what the document tells translators about it.
     """
 
     key: str
@@ -47,6 +48,7 @@ class Unit:
     old: Sequence[Piece] = ()
     state: str = ""
     is_marked: bool = False
+    comment: str = ""
 
     def __str__(self) -> str:
         """Write the unit with its translations."""

@@ -49,6 +49,7 @@ from pellucid.cli.options import (
     Threads,
     To,
     described,
+    flag,
 )
 from pellucid.errors import InputError, not_together
 from pellucid.languages.codes import direction
@@ -96,6 +97,17 @@ KEYS: Mapping[str, Option] = {
 
 # Options for documents.
 DOCUMENTS: Mapping[str, Option] = {
+    "keys": (
+        list[str],
+        "PATTERN",
+        "In JSON, ARB, YAML and properties: translate only the texts of these keys, such as title, "
+        "menu.* or *.label; may be repeated.",
+    ),
+    "skip_keys": (
+        list[str],
+        "PATTERN",
+        "In the same: leave the texts of these keys, such as id or description; may be repeated.",
+    ),
     "all": (bool, "", "In PO, XLIFF, TMX and --into: also translate what has a translation."),
     "mark": (
         Marks,
@@ -108,7 +120,12 @@ DOCUMENTS: Mapping[str, Option] = {
         None,
         "Of a folder: what to do with files of other kinds. [default: skip]",
     ),
-    "report": (str, "FILE", "Write a line of JSON for each translation to look at."),
+    "report": (
+        str,
+        "FILE",
+        "Write a line of JSON for each translation to look at; for FILE.html a page to work "
+        "through.",
+    ),
     "memory": (
         str,
         "FILE",
@@ -309,6 +326,6 @@ def _warn_of_useless(job: TranslationJob, options: Mapping[str, Any]) -> None:
     useless = useless_options(job.given, job.decoding, is_score_shown=job.form != "plain")
     for sentence in (*job.useless_treatment(), *useless):
         warn(sentence)
-    for name in ("all", "mark", "rest", "report", "memory"):
+    for name in ("keys", "skip_keys", "all", "mark", "rest", "report", "memory"):
         if options.get(name):
-            warn(f"--{name} has no effect on lines; it is for documents.")
+            warn(f"{flag(name)} has no effect on lines; it is for documents.")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pellucid.cli.ending import note, warn
+from pellucid.cli.lines.chosen_keys import ChosenKeys
 from pellucid.cli.lines.constraint_options import INPUT
-from pellucid.cli.lines.streams import ParallelReader, check_target, is_special, to_json_line
+from pellucid.cli.lines.document_report import Report, record_unit
+from pellucid.cli.lines.streams import ParallelReader, is_special
 from pellucid.cli.lines.translation_memory import Memory
 from pellucid.documents.formats import FORMATS, Format
 from pellucid.documents.markup.segments import Segment
@@ -23,7 +24,7 @@ from pellucid.documents.segment_writing import (
 )
 from pellucid.documents.units import How, Unit
 from pellucid.errors import DataError, InputError
-from pellucid.files import hash_bytes, reading, write_text, writing
+from pellucid.files import hash_bytes, reading
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.lines import read_chunks, read_content
 
@@ -83,43 +84,6 @@ class DocumentReader(ParallelReader):
         return [row]
 
 
-class Report:
-    """A file with a line of JSON for each unit that should be looked at.
-
-    Until the end it is ``FILE.part``, from which an interrupted command resumes.
-
-    Args:
-        path: the file, which is also an attribute.
-        may_overwrite: True if an existing one may be replaced.
-    """
-
-    def __init__(self, path: str, *, may_overwrite: bool) -> None:
-        check_target(path, may_overwrite=may_overwrite)
-        self.path = Path(path)
-        self._part = Path(f"{path}.part")
-
-    def begin(self, num_rows: int) -> int:
-        """Keep the remarks on rows that are written already, and count them."""
-        kept: list[str] = []
-        if num_rows and self._part.exists():
-            lines = self._part.read_text(encoding="utf-8").splitlines(keepends=True)
-            kept = [
-                one for one in lines if one.endswith("\n") and json.loads(one)["row"] < num_rows
-            ]
-        write_text(self._part, "".join(kept))
-        return len(kept)
-
-    def add(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Add lines; it must come before the rows count as written."""
-        with writing(self._part), self._part.open("a", encoding="utf-8") as stream:
-            stream.writelines(map(to_json_line, records))
-
-    def finish(self) -> None:
-        """Give the file its name."""
-        with writing(self.path):
-            self._part.replace(self.path)
-
-
 @dataclass
 class DocumentForm:
     """A document to translate, and the remarks on its units.
@@ -136,6 +100,7 @@ class DocumentForm:
         num_equal: how many of them the memory has.
         num_similar: how many of them are similar to what it has.
         content: the bytes of an archive; empty for a text.
+        keys: of the texts that are translated.
     """
 
     parts: Callable[[], Iterable[str]]
@@ -149,6 +114,7 @@ class DocumentForm:
     num_equal: int = 0
     num_similar: int = 0
     content: bytes = b""
+    keys: ChosenKeys = field(default_factory=ChosenKeys)
 
     @property
     def packing(self) -> Callable[[str], bytes] | None:
@@ -160,6 +126,8 @@ class DocumentForm:
         return {
             "--format": self.format.name,
             "the document": [*self.how.languages, self.how.has_all, self.how.column, self.how.into],
+            "--keys": [*self.keys.keys],
+            "--skip-keys": [*self.keys.skipped],
             "--mark": self.marks,
             "--memory": self.memory and self.memory.hash,
             "--report": self.report and str(self.report.path),
@@ -175,11 +143,12 @@ class DocumentForm:
         """
         copied = ""
         for part in self.format.read(self.parts(), self.how):
-            if isinstance(part, Unit):
+            if isinstance(part, Unit) and self.keys.has(part.key):
                 yield UnitRow(copied, part)
                 copied = ""
             else:
-                copied += part
+                # Before there is a translation, a unit is its own part of the document.
+                copied += str(part)
         if copied:
             yield UnitRow(copied)
 
@@ -224,9 +193,7 @@ class DocumentForm:
             self.num_unsure += bool(unit.reason)
             reason = unit.reason or ("the memory has this text" if unit.match else "")
             if reason:
-                record = {"row": number, "line": unit.line, "key": unit.key, "reason": reason}
-                middle = [[*one.best.middle] for _, one in translations if one.best.middle]
-                records.append(record | ({"middle": middle} if middle else {}))
+                records.append(record_unit(unit, number, reason, [one for _, one in translations]))
         if self.report is not None:
             self.report.add(records)
 
@@ -253,7 +220,7 @@ class DocumentForm:
             fuzzy = "; programs leave out fuzzy messages" if self.format.name == "po" else ""
             note(f"{are} marked for review{fuzzy}. Choose with --mark unsure or --mark none.")
         if self.report is not None:
-            self.report.finish()
+            self.report.finish(self.how.path)
 
 
 def _translate(
@@ -390,10 +357,12 @@ def open_document(
         form = DocumentForm(lambda: (parts,), kind, how, "none", content=content)
     else:
         form = DocumentForm(open_parts(path, kind), kind, how, options["mark"] or "all")
+    form.keys = ChosenKeys.read(options, name)
     if options["report"]:
         form.report = Report(options["report"], may_overwrite=may_overwrite)
     for _ in form.rows():
         pass
+    form.keys.check(path)
     if options["memory"]:
         form.memory = Memory(options["memory"], languages)
     return form

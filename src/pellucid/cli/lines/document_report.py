@@ -1,0 +1,178 @@
+"""A report of the texts of a document that should be looked at: lines of JSON, or a page."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pellucid.cli.lines.streams import check_target, to_json_line
+from pellucid.documents.markup.segments import spell
+from pellucid.files import write_text, writing
+from pellucid.page.plain_page import html_page
+from pellucid.terminal.text import count_of
+
+if TYPE_CHECKING:
+    from pellucid.documents.units import Unit
+    from pellucid.translate.results import Translation
+
+_STYLE = """
+form { display: flex; flex-wrap: wrap; gap: .5rem 1rem; margin: 1rem 0; position: sticky; top: 0;
+       background: var(--ground); padding: .5rem 0 }
+input, select, button { font: inherit; color: inherit; background: var(--panel);
+                        border: 1px solid var(--line); border-radius: .25rem; padding: .2rem .5rem }
+article { border-top: 1px solid var(--line); padding: .75rem 0 } article.done { opacity: .45 }
+article p { max-width: none; white-space: pre-wrap } article h2 { font-size: 1rem; margin: 0 }
+"""
+_SCRIPT = """
+const all = [...document.querySelectorAll("article")];
+const [words, reason, open] = document.querySelectorAll("form [name]");
+const show = () => {
+  const asked = words.value.toLowerCase();
+  let shown = 0;
+  for (const one of all) {
+    one.hidden = !one.textContent.toLowerCase().includes(asked)
+      || (reason.value && one.dataset.reason !== reason.value)
+      || (open.checked && one.classList.contains("done"));
+    shown += !one.hidden;
+  }
+  document.querySelector("output").textContent = shown + " of " + all.length;
+};
+document.querySelector("form").addEventListener("input", show);
+document.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
+document.querySelector("main").addEventListener("click", (event) => {
+  const one = event.target.closest("article button");
+  if (!one) return;
+  const article = one.closest("article");
+  if (one.name === "done") {
+    one.setAttribute("aria-pressed", article.classList.toggle("done"));
+    show();
+    return;
+  }
+  const text = article.querySelector("." + one.name).textContent;
+  navigator.clipboard.writeText(text).then(() => {
+    one.textContent = "Copied";
+    setTimeout(() => { one.textContent = "Copy " + one.name; }, 1500);
+  });
+});
+show();
+"""
+
+
+def record_unit(
+    unit: Unit, number: int, reason: str, translations: Sequence[Translation]
+) -> dict[str, Any]:
+    """Describe a text to look at, as a line of JSON has it.
+
+    Args:
+        unit: with its translations.
+        number: of its row.
+        reason: why it should be looked at.
+        translations: of the model.
+    """
+    # A text that is written for several plurals stands once.
+    sources = dict.fromkeys(spell(one.pieces) for one in unit.segments)
+    record: dict[str, Any] = {
+        "row": number,
+        "line": unit.line,
+        "key": unit.key,
+        "reason": reason,
+        "source": "\n".join(sources),
+        "translation": "\n".join(map(str, unit.segments)),
+    }
+    if unit.comment:
+        record["comment"] = unit.comment
+    if middle := [[*one.best.middle] for one in translations if one.best.middle]:
+        record["middle"] = middle
+    return record
+
+
+class Report:
+    """A file with each text that should be looked at: lines of JSON, or a page for ``.html``.
+
+    Until the end it is ``FILE.part``, from which an interrupted command resumes.
+
+    Args:
+        path: the file, which is also an attribute.
+        may_overwrite: True if an existing one may be replaced.
+    """
+
+    def __init__(self, path: str, *, may_overwrite: bool) -> None:
+        check_target(path, may_overwrite=may_overwrite)
+        self.path = Path(path)
+        self._part = Path(f"{path}.part")
+
+    def begin(self, num_rows: int) -> int:
+        """Keep the remarks on rows that are written already, and count them."""
+        kept: list[str] = []
+        if num_rows and self._part.exists():
+            lines = self._part.read_text(encoding="utf-8").splitlines(keepends=True)
+            kept = [
+                one for one in lines if one.endswith("\n") and json.loads(one)["row"] < num_rows
+            ]
+        write_text(self._part, "".join(kept))
+        return len(kept)
+
+    def add(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Add lines; it must come before the rows count as written."""
+        with writing(self._part), self._part.open("a", encoding="utf-8") as stream:
+            stream.writelines(map(to_json_line, records))
+
+    def finish(self, document: str) -> None:
+        """Give the file its name, or write the page.
+
+        Args:
+            document: the name of what was translated, for the page.
+        """
+        with writing(self.path):
+            if self.path.suffix.lower() not in (".html", ".htm"):
+                self._part.replace(self.path)
+                return
+            lines = self._part.read_text(encoding="utf-8").splitlines()
+            # Writes take the same name for what is not whole yet, so the part is gone after it.
+            write_text(self.path, report_page(document, [*map(json.loads, lines)]))
+            self._part.unlink(missing_ok=True)
+
+
+def report_page(document: str, records: Sequence[Mapping[str, Any]]) -> str:
+    """Make a page to work through: filters, source and translation, and buttons that copy them."""
+    reasons = Counter(map(_kind, records))
+    choices = "".join(
+        f'<option value="{escape(one)}">{escape(one)} ({count:,})</option>'
+        for one, count in reasons.most_common()
+    )
+    form = (
+        '<form><label>Words <input name="words" type="search"></label>'
+        f'<label>Reason <select name="reason"><option value="">all</option>{choices}</select>'
+        '</label><label><input name="open" type="checkbox"> not done</label>'
+        "<output></output></form>"
+    )
+    what = f"{count_of(len(records), 'text')} of {document} to look at."
+    articles = map(_article, records)
+    script = f"<script>{_SCRIPT}</script>"
+    return html_page(
+        "Texts to look at", f"<p>{escape(what)}</p>", form, *articles, script, style=_STYLE
+    )
+
+
+def _kind(record: Mapping[str, Any]) -> str:
+    """Take the part of a reason that texts share."""
+    return str(record["reason"]).split(":", 1)[0].split(" (", 1)[0]
+
+
+def _article(record: Mapping[str, Any]) -> str:
+    comment = record.get("comment", "")
+    note = f'<p class="note">{escape(comment)}</p>' if comment else ""
+    return (
+        f'<article data-reason="{escape(_kind(record))}">'
+        f"<h2>{escape(record['key'])} <small>line {record['line']}</small></h2>"
+        f'<p class="note">{escape(record["reason"])}</p>{note}'
+        f'<p class="source">{escape(record["source"])}</p>'
+        f'<p class="translation">{escape(record["translation"])}</p>'
+        '<button name="source">Copy source</button> '
+        '<button name="translation">Copy translation</button> '
+        '<button name="done" aria-pressed="false">Done</button></article>'
+    )
