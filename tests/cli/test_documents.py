@@ -45,7 +45,7 @@ def test_kind_of_document_is_told_by_the_ending(name: str, kind: str | None) -> 
     assert kind_of_document(name) == kind
 
 
-@pytest.mark.parametrize("name", ["in.pdf", "in.rst.gz", "in.docx"])
+@pytest.mark.parametrize("name", ["in.toml", "in.rst.gz", "in.dotx"])
 def test_document_is_refused_before_the_model_is_loaded(
     run_here: Run, write_lines: Callable[..., str], name: str
 ) -> None:
@@ -58,6 +58,15 @@ def test_document_is_refused_before_the_model_is_loaded(
         f"{path} is {kind_of_document(name)}" in done.stderr
     )
     assert "--format lines" in done.stderr
+
+
+def test_document_without_a_reader_is_refused_with_a_way_out(
+    run_here: Run, write_lines: Callable[..., str]
+) -> None:
+    for name, advice in (("in.pdf", "convert it to .docx or .odt"), ("in.doc", "Save it as .docx")):
+        done = run_here("translate", "no-such-model", "-i", write_lines(name, PO))
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert advice in done.stderr
 
 
 def test_document_is_translated_line_by_line_on_request(
