@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.lines.streams import check_target, to_json_line
 from pellucid.documents.markup.segments import spell
-from pellucid.files import write_text, writing
+from pellucid.files import endings, write_text, writing
 from pellucid.page.plain_page import html_page
 from pellucid.terminal.text import count_of
 
@@ -128,7 +128,7 @@ class Report:
             document: the name of what was translated, for the page.
         """
         with writing(self.path):
-            if self.path.suffix.lower() not in (".html", ".htm"):
+            if endings(self.path).kind not in (".html", ".htm"):
                 self._part.replace(self.path)
                 return
             lines = self._part.read_text(encoding="utf-8").splitlines()

@@ -19,7 +19,7 @@ from pellucid.cli.lines.translate_lines import translate_files
 from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.documents.formats import FORMATS
 from pellucid.errors import DataError, InputError
-from pellucid.files import hash_file, read_bytes, write_bytes, write_text, writing
+from pellucid.files import endings, hash_file, read_bytes, write_bytes, write_text, writing
 from pellucid.terminal.progress import is_terminal
 from pellucid.terminal.text import count_of
 
@@ -125,7 +125,7 @@ def _kind(path: Path) -> str:
     with suppress(InputError):
         name = choose_format(str(path), None)
         # Any file may be lines; only these are surely text.
-        return name if name in FORMATS or path.suffix == ".txt" else ""
+        return name if name in FORMATS or endings(path) == (".txt", "") else ""
     return ""
 
 
