@@ -151,3 +151,20 @@ def test_report_is_a_page_to_work_through(run_here: Run, tmp_path: Path) -> None
     assert "http" not in report.read_text()
     # An existing report is not replaced.
     assert run_here("translate", "m", *options, "--report", str(report)).returncode == 2
+
+
+def test_keys_and_the_page_hold_for_a_folder(run_here: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "en"
+    folder.mkdir()
+    (folder / "a.json").write_text('{"id": "x", "menu": "!y"}')
+    (folder / "b.json").write_text('{"menu": "z"}')
+    (folder / "c.md").write_text("a\n")
+    report = tmp_path / "r.html"
+    options = ("-o", str(tmp_path / "fr"), "--skip-keys", "id", "--report", str(report))
+    done = run_here("translate", "m", str(folder), *options)
+    assert done.returncode == 3
+    assert (tmp_path / "fr" / "a.json").read_text() == '{"id": "x", "menu": "!y"}'
+    assert (tmp_path / "fr" / "b.json").read_text() == '{"menu": "Z"}'
+    assert (tmp_path / "fr" / "c.md").read_text() == "A\n"
+    assert report.read_text().count("<article ") == 1
+    assert "a.json, line 1" in report.read_text()

@@ -128,13 +128,29 @@ class Report:
             document: the name of what was translated, for the page.
         """
         with writing(self.path):
-            if endings(self.path).kind not in (".html", ".htm"):
+            if not _is_page(self.path):
                 self._part.replace(self.path)
                 return
-            lines = self._part.read_text(encoding="utf-8").splitlines()
-            # Writes take the same name for what is not whole yet, so the part is gone after it.
-            write_text(self.path, report_page(document, [*map(json.loads, lines)]))
-            self._part.unlink(missing_ok=True)
+        lines = self._part.read_text(encoding="utf-8").splitlines()
+        write_report(self.path, document, [*map(json.loads, lines)])
+        self._part.unlink(missing_ok=True)
+
+
+def _is_page(path: Path) -> bool:
+    return endings(path).kind in (".html", ".htm")
+
+
+def write_report(path: Path, document: str, records: Sequence[Mapping[str, Any]]) -> None:
+    """Write a report as a page or as lines of JSON, as its name says.
+
+    Args:
+        path: the file.
+        document: the name of what was translated, for the page.
+        records: of the texts to look at.
+    """
+    is_page = _is_page(path)
+    text = report_page(document, records) if is_page else "".join(map(to_json_line, records))
+    write_text(path, text, follows_link=True)
 
 
 def report_page(document: str, records: Sequence[Mapping[str, Any]]) -> str:
@@ -165,10 +181,11 @@ def _kind(record: Mapping[str, Any]) -> str:
 
 def _article(record: Mapping[str, Any]) -> str:
     comment = record.get("comment", "")
+    file = f"{escape(record['file'])}, " if "file" in record else ""
     note = f'<p class="note">{escape(comment)}</p>' if comment else ""
     return (
         f'<article data-reason="{escape(_kind(record))}">'
-        f"<h2>{escape(record['key'])} <small>line {record['line']}</small></h2>"
+        f"<h2>{escape(record['key'])} <small>{file}line {record['line']}</small></h2>"
         f'<p class="note">{escape(record["reason"])}</p>{note}'
         f'<p class="source">{escape(record["source"])}</p>'
         f'<p class="translation">{escape(record["translation"])}</p>'

@@ -362,7 +362,8 @@ def open_document(
         form.report = Report(options["report"], may_overwrite=may_overwrite)
     for _ in form.rows():
         pass
-    form.keys.check(path)
+    if not options.get("is_one_of_many"):
+        form.keys.check(path)
     if options["memory"]:
         form.memory = Memory(options["memory"], languages)
     return form

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pellucid.cli.ending import LINES_FAILED, note, say_error
+from pellucid.cli.lines.chosen_keys import KEYED
 from pellucid.cli.lines.constraint_options import INPUT
+from pellucid.cli.lines.document_report import write_report
 from pellucid.cli.lines.document_windows import open_document
 from pellucid.cli.lines.resumable import describe_difference
 from pellucid.cli.lines.streams import choose_format, to_json_line
@@ -77,7 +79,8 @@ def translate_folder(
         InputError: a file exists already, or an earlier command had other settings.
     """
     files = [*_list(folder, output, job.languages[0], job.to or job.languages[1], rest)]
-    run = json.loads(json.dumps({**job.identify(), "the folder": str(folder), "--rest": rest}))
+    chosen = {"--keys": options["keys"], "--skip-keys": options["skip_keys"], "--rest": rest}
+    run = json.loads(json.dumps({**job.identify(), "the folder": str(folder), **chosen}))
     done = _begin(output, files, run, may_overwrite=may_overwrite)
     failed: list[str] = []
     has_failed_lines = False
@@ -179,6 +182,9 @@ def _translate(
             "into": options["into"] if has_columns else None,
             "all": options["all"] and (kind.has_pairs or (has_columns and options["into"])),
             "report": str(file.report) if options["report"] else None,
+            **({} if kind.name in KEYED else {"keys": None, "skip_keys": None}),
+            # A key may be in some files only.
+            "is_one_of_many": True,
         }
         objects = open_document(job, str(file.source), kind.name, own, may_overwrite=True)
     return translate_files(
@@ -199,8 +205,8 @@ def _finish(output: Path, files: list[_File], report: str | None) -> None:
         for file in files:
             if file.report.exists():
                 records = map(json.loads, file.report.read_text(encoding="utf-8").splitlines())
-                lines += [to_json_line({"file": file.name, **one}) for one in records]
-        write_text(Path(report), "".join(lines), follows_link=True)
+                lines += [{"file": file.name, **one} for one in records]
+        write_report(Path(report), output.name, lines)
         for file in files:
             file.report.unlink(missing_ok=True)
     (output / STATE).unlink(missing_ok=True)

@@ -28,12 +28,14 @@ _PRINTF = (
     rf"(?:{_WIDTH}(?:{_LETTER}|[tT][A-Za-z]))?+|%(?=[-+#0-9,('.*]){_WIDTH}{_LETTER}"
     r"|%[-+#0]{0,3}[0-9]{0,4}(?:\.[0-9]{1,4})?<PRI\w{1,12}>"
 )
+# Without a width it may touch a unit or a word with a capital, as in %lis or %sKey.
+_BARE = rf"%(?:ll?|z)?[dsiu](?={_UNIT}(?![A-Za-z])|[A-Z])"
 # Of a number and %s the sign may be that of the number, as in 50%-os or 100%cotton.
 _AFTER_NUMBER = re.compile(rf"%%|%[sdiuxX@](?![{_LATIN}])|(?!%[-+#,('])(?:{_PRINTF})")
 _PERCENT = (
     rf"%%[A-Za-z_]\w{{1,40}}%%|%%|%[1-9][0-9]?%(?!\w)|%#@\w{{1,40}}@|{_PRINTF}"
     rf"|%(?!{_LETTER}(?:{_UNIT})?(?![A-Za-z0-9]))[A-Za-z_]\w{{1,40}}(?:[.-]\w{{1,40}})*+%"
-    rf"|%{_LETTER}(?![A-Za-z0-9])|%[a-zA-Z@](?![A-Za-z0-9_])|%[dsiu](?={_UNIT}(?![A-Za-z]))"
+    rf"|%{_LETTER}(?![A-Za-z0-9])|%[a-zA-Z@](?![A-Za-z0-9_])|{_BARE}"
     rf"|%[a-zA-Z_]\w{{2,40}}|%[dsiu](?=[a-z])|%[A-Za-z]\w"
 )
 _ADDRESS = rf"[^\W{_GLUED}]|[-._~:/?#\[\]@!$&'()*+,;=%]"
@@ -114,7 +116,7 @@ _BEGINS = re.compile(r"[%$@:!_\-\[?&<{]")
 _IS_AFTER_NUMBER = re.compile(r"\d[ \u00a0\u202f\u2009]?\Z")
 _CLOSING_DASH = re.compile(r"\w--(?![\w-])")
 IN_ORDER = re.compile(
-    rf"(?!%%|%\(|%<(?!PRI)|%[0-9]+\$)(?:{_PRINTF}|%{_LETTER}(?![A-Za-z0-9])|%[dsiu](?={_UNIT}))"
+    rf"(?!%%|%\(|%<(?!PRI)|%[0-9]+\$)(?:{_PRINTF}|%{_LETTER}(?![A-Za-z0-9])|{_BARE})"
 )
 """Directives without a number or a name: programs fill them in by their order."""
 _CODES = frozenset(("code", "brace", "name"))
