@@ -14,6 +14,7 @@ import pytest
 from forked import Forked
 from small_runs import NO_REPORT, write_text
 
+from pellucid.inside import Ask
 from pellucid.training.distill import run, teacher
 from pellucid.training.distill.teacher import TaughtPair, TeacherSettings, teach
 from pellucid.translate.translator import load
@@ -112,7 +113,7 @@ def test_student_learns_the_teachers_translations(folder: Path, rows: list[dict[
 
 def test_student_with_recurrent_units_learns_from_a_teacher_with_attention(folder: Path) -> None:
     units = ("--layers", "2+1", "--set", "model.decoder=ssru")
-    done = _distill(folder, *units, "--guided", "-o", "units", "--beam", "2", "--json")
+    done = _distill(folder, *units, "-o", "units", "--beam", "2", "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
     assert rows[2]["name"] == "student"
@@ -120,9 +121,9 @@ def test_student_with_recurrent_units_learns_from_a_teacher_with_attention(folde
     student = load(folder / "units" / "student")
     config = student.bundle.config.model
     assert (config.decoder, config.num_encoder_layers) == ("ssru", 2)
-    # The engine in C translates with it, and word links come from the head that was taught.
+    # The engine in C translates with it, a trace shows its states, and words are linked.
     assert student.decoder.find_reason(student.options()) is None
-    trace = student.look("the red cat", ask="decoder.0.recurrent")
+    trace = student.look("the red cat", ask=Ask("decoder.0.recurrent", stages=("state",)))
     assert trace.checks["decode"] < 1e-4
     assert "decoder.0.recurrent.state" in trace.arrays
     assert student.translate("the red cat", align=True).alignment
