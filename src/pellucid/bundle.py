@@ -149,7 +149,7 @@ def resolve_model(name: str | Path) -> Path:
 
     A bundle folder, a run folder (its best bundle), or the word ``demo``: the small model that
     comes with the package. ``demo-untrained`` is the same before training, and ``demo-recurrent``
-    a recurrent model that learned from the same text.
+    a recurrent model that learned from the corpus without the beginner's course.
 
     Raises:
         InputFileNotFoundError: the folder does not exist.

@@ -18,14 +18,15 @@ from pathlib import Path
 
 from pellucid.bundle import load_bundle
 from pellucid.config import load_recipe
-from pellucid.corpora import make_split, write_examples
+from pellucid.corpora import SplitName, make_split, write_examples
 from pellucid.corpora.seen import SeenSentences
+from pellucid.corpora.splits import Grammar
 from pellucid.files import new_folder
 from pellucid.formats.exporting import export_bundle
 from pellucid.training.loop import train
 
 PACKAGE = Path(str(files("pellucid")))
-NUM_SENTENCES = 240_000
+NUM_SENTENCES = 300_000
 NUM_VALIDATION = 1_000
 
 
@@ -35,7 +36,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("runs/packaged"))
     folder: Path = parser.parse_args().folder
     recipe = load_recipe(PACKAGE / "recipes" / "packaged.toml")
-    write_corpus(folder, seed=recipe.training.seed)
+    write_corpus(folder, seed=recipe.training.seed, count=NUM_SENTENCES, grammar="course")
     if not (folder / "run" / "finished").is_file():
         train(recipe, folder / "run", recipe_folder=folder)
     lines = (folder / "corpus" / "train.en").read_text(encoding="utf-8").splitlines()
@@ -54,16 +55,15 @@ def put_in_place(run: Path, sentences: Iterable[str]) -> None:
     SeenSentences.of(sentences, model_hash=model_hash).write(models / "demo.seen")
 
 
-def write_corpus(folder: Path, *, seed: int) -> None:
-    """Write the text into ``folder/corpus``, unless an earlier call did."""
+def write_corpus(folder: Path, *, seed: int, count: int, grammar: Grammar) -> None:
+    """Write so many pairs of a grammar into ``folder/corpus``, unless an earlier call did."""
     if (folder / "corpus").is_dir():
         return
     folder.mkdir(parents=True, exist_ok=True)
     with new_folder(folder / "corpus") as part:
-        write_examples(part, "train", make_split("train", seed=seed, count=NUM_SENTENCES))
-        write_examples(
-            part, "validation", make_split("validation", seed=seed, count=NUM_VALIDATION)
-        )
+        counts: dict[SplitName, int] = {"train": count, "validation": NUM_VALIDATION}
+        for name, size in counts.items():
+            write_examples(part, name, make_split(name, seed=seed, count=size, grammar=grammar))
 
 
 if __name__ == "__main__":

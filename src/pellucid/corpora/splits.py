@@ -44,7 +44,7 @@ from pellucid.machine.randomness import derive_key, generator
 
 SplitName = Literal["train", "validation", "test", "compositional", "pronoun"]
 Grammar = Literal["open", "course"]
-"""The constructions to draw from: the packaged model's, or also those of a beginner's course."""
+"""The constructions to draw from: `pellucid demo`'s, or also those of a beginner's course."""
 
 DEFAULT_COUNTS: dict[SplitName, int] = {
     "train": 120_000,

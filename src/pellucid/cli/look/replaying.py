@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pellucid.bundle import Bundle, resolve_model
+from pellucid.bundle import Bundle
 from pellucid.cli.ending import CHECK_FAILED, note, say_error, warn
 from pellucid.cli.lines.decoding_options import given_decoding, useless_options
 from pellucid.cli.lines.notices import EXCEEDS_VECTOR
@@ -161,10 +161,7 @@ def report_problems(traces: Sequence[Trace]) -> int:
 def was_in_training(bundle: Bundle, sentence: str) -> bool:
     """Tell whether a sentence was in a model's training text, as far as is known.
 
-    It is known of the packaged models that learned: ``demo`` and ``demo-recurrent``, whose text
-    is the same.
+    It is known of the packaged model ``demo``.
     """
     seen = shipped_seen_sentences()
-    # It has no record, but learned from the same text.
-    is_recurrent_twin = bundle.folder == resolve_model("demo-recurrent")
-    return (seen.model_hash == bundle.model_hash or is_recurrent_twin) and sentence in seen
+    return seen.model_hash == bundle.model_hash and sentence in seen
