@@ -28,19 +28,19 @@ def chosen(demo: Translator, texts: Sequence[str]) -> list[tuple[Segment, Transl
 
 
 def test_words_that_one_hypothesis_leaves_out_are_taken_from_another(demo: Translator) -> None:
-    ((_, one),) = chosen(demo, ["%d red cats"])
-    # The likeliest one with the placeholder is `%d rouge`.
-    assert "chats" in one.best.text
+    ((_, one),) = chosen(demo, ["%d red books"])
+    # The likeliest one with the placeholder is `%d rouges`.
+    assert "livres" in one.best.text
     assert one.best.text.startswith("%d")
     # Another hypothesis that is far less likely is a guess.
     assert "unsure" in one.notes.flags
 
 
 def test_words_that_all_hypotheses_leave_out_are_named(demo: Translator) -> None:
-    ((_, one),) = chosen(demo, ["The cat sees %d dogs and %d cars."])
-    assert one.best.text.count("%d") == 2
+    ((_, one),) = chosen(demo, ["%d red cars"])
+    assert one.best.text.count("%d") == 1
     assert "partial" in one.notes.flags
-    assert set(one.notes.unlinked_words) & {"cars", "dogs"}
+    assert one.notes.unlinked_words == ("cars",)
 
 
 def test_first_hypothesis_that_has_everything_stays_as_it_was(demo: Translator) -> None:
