@@ -107,9 +107,9 @@ def test_iterator_and_stream_give_the_same(chain: Chain) -> None:
     stream = chain.stream(SOUP)
     whole = chain.translate(SOUP)
     assert "".join(stream) == whole.text
-    assert (stream.translation.best.ids, stream.translation.through[0].text) == (
+    assert (stream.translation.best.ids, stream.translation.through[0].translation) == (
         whole.best.ids,
-        whole.through[0].text,
+        whole.through[0].translation,
     )
     # A stream computes step by step, which rounds otherwise than one call of the engine.
     assert stream.translation.best.score == pytest.approx(whole.best.score, abs=1e-5)
