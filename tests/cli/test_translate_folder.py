@@ -43,7 +43,7 @@ def test_each_known_file_is_translated_into_the_new_folder(
     output = tmp_path / "fr"
     done = run_here("translate", "m", str(folder), "-o", str(output))
     assert done.returncode == 0
-    assert done.stderr.endswith("note: 4 files translated.\n")
+    assert done.stderr.endswith("note: 4 files translated, 1 file of other kinds skipped.\n")
     assert names(output) == ["app.fr.json", "notes.txt", "sub/fr.yml", "sub/letter.docx"]
     assert (output / "app.fr.json").read_text() == '{"a": "A CAT"}'
     assert (output / "notes.txt").read_text() == "A CAT\nA DOG\n"
@@ -88,7 +88,7 @@ def test_file_that_is_refused_costs_only_itself(
     done = run_here("translate", "m", str(folder), "-o", str(output))
     assert done.returncode == 3
     assert "error: JSON must be well-formed" in done.stderr
-    assert "4 files translated, 1 file refused" in done.stderr
+    assert "4 files translated, 1 file of other kinds skipped, 1 file refused" in done.stderr
     assert "bad.json" not in names(output)
 
 
@@ -119,3 +119,40 @@ def test_folder_without_a_document_is_refused(run_here: Run, tmp_path: Path) -> 
     assert done.returncode == 2
     assert "must hold a document that can be read" in done.stderr
     assert not (tmp_path / "fr").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "there"),
+    [
+        ("app.en.json", "app.fr.json"),
+        ("en.json", "fr.json"),
+        ("README.en.md", "README.fr.md"),
+        ("messages.properties", "messages_fr.properties"),
+    ],
+)
+def test_translation_next_to_its_source_is_left_out(
+    source: str, there: str, run_here: Run, tmp_path: Path
+) -> None:
+    folder, output = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    texts = {"json": '{"a": "%s"}', "properties": "a = %s\n", "md": "%s\n"}
+    text = texts[source.rpartition(".")[2]]
+    (folder / source).write_text(text % "a cat")
+    (folder / there).write_text(text % "un chat")
+    done = run_here("translate", "m", str(folder), "-o", str(output))
+    assert (done.returncode, len(names(output))) == (0, 1)
+    assert "1 file translated, already in fr: 1." in done.stderr
+    assert "A CAT" in (output / names(output)[0]).read_text()
+
+
+def test_sources_of_one_name_are_refused_before_anything_is_written(
+    run_here: Run, tmp_path: Path
+) -> None:
+    folder, output = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    (folder / "a.po").write_text("")
+    (folder / "a.pot").write_text("")
+    done = run_here("translate", "m", str(folder), "-o", str(output))
+    assert done.returncode == 2
+    assert f"{folder / 'a.po'} and {folder / 'a.pot'} would both become" in done.stderr
+    assert not output.exists()

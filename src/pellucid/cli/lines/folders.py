@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,6 +54,21 @@ class _File:
         return self.target.with_name(f".{self.target.name}.report")
 
 
+@dataclass
+class _Found:
+    """What a folder holds.
+
+    Attributes:
+        files: those to make.
+        num_skipped: how many are of other kinds.
+        num_there: how many are translations, next to what they translate.
+    """
+
+    files: list[_File] = field(default_factory=list)
+    num_skipped: int = 0
+    num_there: int = 0
+
+
 def translate_folder(
     job: TranslationJob,
     folder: Path,
@@ -78,7 +94,12 @@ def translate_folder(
     Raises:
         InputError: a file exists already, or an earlier command had other settings.
     """
-    files = [*_list(folder, output, job.languages[0], job.to or job.languages[1], rest)]
+    source, target = job.languages
+    # As the user names it: a model may call it fra_Latn.
+    languages = (source, (job.to or "").rpartition(":")[2] or target)
+    found = _list(folder, output, languages, rest)
+    files = found.files
+    _check_names(files)
     chosen = {"--keys": options["keys"], "--skip-keys": options["skip_keys"], "--rest": rest}
     run = json.loads(json.dumps({**job.identify(), "the folder": str(folder), **chosen}))
     done = _begin(output, files, run, may_overwrite=may_overwrite)
@@ -102,25 +123,70 @@ def translate_folder(
         done[file.name] = digest
         write_text(output / STATE, to_json_line({"run": run, "done": done}))
     _finish(output, files, options["report"])
-    _say(files, failed)
+    _say(found, failed, languages[1])
     return LINES_FAILED if failed or has_failed_lines else 0
 
 
-def _list(folder: Path, output: Path, source: str, target: str, rest: Rest) -> Iterator[_File]:
+def _list(folder: Path, output: Path, languages: tuple[str, str], rest: Rest) -> _Found:
     """List the files to make, in the order of their names."""
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        is_hidden = any(one.startswith(".") for one in name.parts)
+    found = _Found()
+    paths: list[Path] = []
+    for root, folders, names in os.walk(folder):
+        here = Path(root)
         # The new folder may stand in the old one.
-        if is_hidden or not path.is_file() or output.resolve() in path.resolve().parents:
+        folders[:] = [
+            one
+            for one in folders
+            if not one.startswith(".") and (here / one).resolve() != output.resolve()
+        ]
+        paths += [here / one for one in names if not one.startswith(".")]
+    is_there = set(paths)
+    for path in sorted(paths):
+        if not path.is_file():
             continue
         own = _kind(path)
         if not own and rest == "skip":
-            continue
-        # A name such as app.en.json, messages_en.properties or en.yml holds the language.
-        new = re.sub(rf"(?<![a-zA-Z]){re.escape(source)}(?=\.)", target, path.name)
-        new = re.sub(r"\.pot\Z", ".po", new)
-        yield _File(str(name), path, output / name.parent / new, own)
+            found.num_skipped += 1
+        elif not is_there.isdisjoint(_sources(path, languages)):
+            found.num_there += 1
+        else:
+            new = re.sub(r"\.pot\Z", ".po", _rename(path.name, *languages))
+            name = path.relative_to(folder)
+            found.files.append(_File(str(name), path, output / name.parent / new, own))
+    return found
+
+
+def _rename(name: str, old: str, new: str) -> str:
+    """Put a language in the place of another one in a name.
+
+    Such names are app.en.json, messages_en.properties and en.yml.
+    """
+    return re.sub(rf"(?<![a-zA-Z]){re.escape(old)}(?=\.)", new, name) if old else name
+
+
+def _sources(path: Path, languages: tuple[str, str]) -> set[Path]:
+    """Name the files that a file would be the translation of, by its name."""
+    source, target = languages
+    with_source = _rename(path.name, target, source)
+    # The original of README.fr.md may also be README.md.
+    without = re.sub(rf"(?<=[a-zA-Z])[._-]{re.escape(target)}(?=\.)", "", path.name)
+    return {path.with_name(one) for one in (with_source, without) if target} - {path}
+
+
+def _check_names(files: list[_File]) -> None:
+    """Refuse files that would overwrite each other.
+
+    Raises:
+        InputError: two would get one name.
+    """
+    first: dict[Path, _File] = {}
+    for file in files:
+        other = first.setdefault(file.target, file)
+        if other is not file:
+            raise InputError(
+                f"Each file must be translated to a name of its own, but {other.source} and "
+                f"{file.source} would both become {file.target}. Rename one, or move it away."
+            )
 
 
 def _kind(path: Path) -> str:
@@ -212,9 +278,15 @@ def _finish(output: Path, files: list[_File], report: str | None) -> None:
     (output / STATE).unlink(missing_ok=True)
 
 
-def _say(files: list[_File], failed: list[str]) -> None:
-    translated = [one for one in files if one.kind and one.name not in failed]
-    copied = sum(not one.kind for one in files)
-    more = f", {count_of(copied, 'file')} copied" if copied else ""
-    faulty = f", {count_of(len(failed), 'file')} refused" if failed else ""
-    note(f"{count_of(len(translated), 'file')} translated{more}{faulty}.")
+def _say(found: _Found, failed: list[str], target: str) -> None:
+    """Say how many files became what."""
+    num_translated = sum(bool(one.kind) and one.name not in failed for one in found.files)
+    num_copied = sum(not one.kind and one.name not in failed for one in found.files)
+    counts = {
+        f"{count_of(num_copied, 'file')} copied": num_copied,
+        f"{count_of(found.num_skipped, 'file')} of other kinds skipped": found.num_skipped,
+        f"already in {target}: {found.num_there:,}": found.num_there,
+        f"{count_of(len(failed), 'file')} refused": len(failed),
+    }
+    more = "".join(f", {words}" for words, count in counts.items() if count)
+    note(f"{count_of(num_translated, 'file')} translated{more}.")
