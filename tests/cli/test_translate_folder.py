@@ -156,3 +156,16 @@ def test_sources_of_one_name_are_refused_before_anything_is_written(
     assert done.returncode == 2
     assert f"{folder / 'a.po'} and {folder / 'a.pot'} would both become" in done.stderr
     assert not output.exists()
+
+
+def test_text_that_is_not_utf8_is_refused_by_name(
+    run_here: Run, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "bad.txt").write_bytes(b"a cat\n\xff\n")
+    output = tmp_path / "fr"
+    done = run_here("translate", "m", str(folder), "-o", str(output))
+    assert done.returncode == 3
+    assert f"({folder / 'bad.txt'}:2)" in done.stderr
+    assert "4 files translated" in done.stderr
+    assert "1 file refused" in done.stderr
+    assert "bad.txt" not in names(output)

@@ -17,7 +17,7 @@ from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.document_report import write_report
 from pellucid.cli.lines.document_windows import open_document
 from pellucid.cli.lines.resumable import describe_difference
-from pellucid.cli.lines.streams import choose_format, to_json_line
+from pellucid.cli.lines.streams import check_readable, choose_format, to_json_line
 from pellucid.cli.lines.translate_lines import translate_files
 from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.documents.formats import FORMATS
@@ -238,7 +238,10 @@ def _translate(
         return 0
     kind = FORMATS.get(file.kind)
     objects = None
-    if kind is not None:
+    if kind is None:
+        # A file with a damaged line is refused as a damaged document is.
+        check_readable({INPUT: str(file.source)})
+    else:
         # What has no effect on a format is for others of the folder.
         has_columns = kind.name in ("csv", "tsv")
         own = {
