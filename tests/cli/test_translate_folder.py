@@ -169,3 +169,17 @@ def test_text_that_is_not_utf8_is_refused_by_name(
     assert "4 files translated" in done.stderr
     assert "1 file refused" in done.stderr
     assert "bad.txt" not in names(output)
+
+
+def test_key_that_no_file_has_is_refused(run_here: Run, folder: Path, tmp_path: Path) -> None:
+    (folder / "other.json").write_text('{"b": "a dog"}')
+    output = tmp_path / "fr"
+    command = ("translate", "m", str(folder), "-o", str(output))
+    for option in ("--keys", "--skip-keys"):
+        done = run_here(*command, option, "nosuch")
+        assert done.returncode == 2
+        assert f"{option} must be a pattern of keys of a file in {folder}" in done.stderr
+        assert not output.exists()
+    assert run_here(*command, "--keys", "b").returncode == 0
+    assert (output / "other.json").read_text() == '{"b": "A DOG"}'
+    assert (output / "app.fr.json").read_text() == '{"a": "a cat"}'

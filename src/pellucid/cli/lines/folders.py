@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pellucid.cli.ending import LINES_FAILED, note, say_error
-from pellucid.cli.lines.chosen_keys import KEYED
+from pellucid.cli.lines.chosen_keys import KEYED, ChosenKeys
 from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.document_report import write_report
-from pellucid.cli.lines.document_windows import open_document
+from pellucid.cli.lines.document_windows import DocumentForm, open_document
 from pellucid.cli.lines.resumable import describe_difference
 from pellucid.cli.lines.streams import check_readable, choose_format, to_json_line
 from pellucid.cli.lines.translate_lines import translate_files
@@ -100,6 +100,7 @@ def translate_folder(
     found = _list(folder, output, languages, rest)
     files = found.files
     _check_names(files)
+    _check_keys(job, folder, files, options)
     chosen = {"--keys": options["keys"], "--skip-keys": options["skip_keys"], "--rest": rest}
     run = json.loads(json.dumps({**job.identify(), "the folder": str(folder), **chosen}))
     done = _begin(output, files, run, may_overwrite=may_overwrite)
@@ -229,6 +230,44 @@ def _begin(
     return made
 
 
+def _open(job: TranslationJob, file: _File, options: Mapping[str, Any]) -> DocumentForm:
+    """Read a document with the options that have an effect on it; others are for other files."""
+    kind = FORMATS[file.kind]
+    has_columns = kind.name in ("csv", "tsv")
+    own = {
+        **options,
+        "mark": options["mark"] if kind.has_marks else None,
+        "column": options["column"] if has_columns else None,
+        "into": options["into"] if has_columns else None,
+        "all": options["all"] and (kind.has_pairs or (has_columns and options["into"])),
+        "report": str(file.report) if options["report"] else None,
+        **({} if kind.name in KEYED else {"keys": None, "skip_keys": None}),
+        # A key may be in some files only.
+        "is_one_of_many": True,
+    }
+    return open_document(job, str(file.source), kind.name, own, may_overwrite=True)
+
+
+def _check_keys(
+    job: TranslationJob, folder: Path, files: list[_File], options: Mapping[str, Any]
+) -> None:
+    """Refuse a pattern that no key of any file has.
+
+    Raises:
+        InputError: there is one.
+    """
+    chosen = ChosenKeys(tuple(options["keys"] or ()), tuple(options["skip_keys"] or ()))
+    if not chosen.keys and not chosen.skipped:
+        return
+    for file in files:
+        # A damaged file is refused when its turn comes.
+        with suppress(InputError):
+            if file.kind in KEYED:
+                form = _open(job, file, {**options, "report": None, "memory": None})
+                chosen.used.update(form.keys.used)
+    chosen.check(f"a file in {folder}")
+
+
 def _translate(
     job: TranslationJob, file: _File, options: Mapping[str, Any], *, may_overwrite: bool
 ) -> int:
@@ -242,20 +281,7 @@ def _translate(
         # A file with a damaged line is refused as a damaged document is.
         check_readable({INPUT: str(file.source)})
     else:
-        # What has no effect on a format is for others of the folder.
-        has_columns = kind.name in ("csv", "tsv")
-        own = {
-            **options,
-            "mark": options["mark"] if kind.has_marks else None,
-            "column": options["column"] if has_columns else None,
-            "into": options["into"] if has_columns else None,
-            "all": options["all"] and (kind.has_pairs or (has_columns and options["into"])),
-            "report": str(file.report) if options["report"] else None,
-            **({} if kind.name in KEYED else {"keys": None, "skip_keys": None}),
-            # A key may be in some files only.
-            "is_one_of_many": True,
-        }
-        objects = open_document(job, str(file.source), kind.name, own, may_overwrite=True)
+        objects = _open(job, file, options)
     return translate_files(
         job,
         {INPUT: str(file.source)},
