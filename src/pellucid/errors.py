@@ -285,7 +285,7 @@ def _lacks(library: str, purpose: str) -> str:
     )
 
 
-_IMPOSSIBLE = (errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR)
+_IMPOSSIBLE = (errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 
 
 def not_readable(error: OSError, path: object) -> PellucidError:

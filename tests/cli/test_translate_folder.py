@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,9 @@ def test_interrupted_folder_resumes_with_one_report(
     assert run_here(*command).returncode == 130
     first = len(echo.calls)
     assert not report.exists()
+    report.write_text("mine")
+    assert "must be a new file" in run_here(*command).stderr
+    report.unlink()
     assert "other settings" in run_here(*command, "--rest", "copy").stderr
     done = run_here(*command)
     assert done.returncode == 0
@@ -183,3 +188,73 @@ def test_key_that_no_file_has_is_refused(run_here: Run, folder: Path, tmp_path: 
     assert run_here(*command, "--keys", "b").returncode == 0
     assert (output / "other.json").read_text() == '{"b": "A DOG"}'
     assert (output / "app.fr.json").read_text() == '{"a": "a cat"}'
+
+
+def test_mended_file_is_all_that_the_same_command_does(
+    run_here: Run, echo: Echo, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "bad.json").write_text("{")
+    (folder / "sub" / "z.json").write_text('{"a": "%s of %S"}')
+    output, report = tmp_path / "fr", tmp_path / "r.jsonl"
+    command = ("translate", "m", str(folder), "-o", str(output), "--report", str(report))
+    done = run_here(*command)
+    assert done.returncode == 3
+    assert "1 file refused. Once that is mended, the same command does" in done.stderr
+    first = report.read_text()
+    (folder / "bad.json").write_text('{"a": "a dog"}')
+    echo.calls.clear()
+    done = run_here(*command)
+    assert (done.returncode, len(echo.calls)) == (0, 1)
+    assert "6 files translated, 5 of them before" in done.stderr
+    assert (output / "bad.json").read_text() == '{"a": "A DOG"}'
+    assert report.read_text() == first
+    assert "sub/z.json" in first
+    assert not [one for one in names(output) if "/." in f"/{one}"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_source_that_changed_after_an_interruption_is_named(
+    number: int, run_here: Run, echo: Echo, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "a.txt").write_text("a cat\n")
+    (folder / "b.txt").write_text("a cat\n" * 4100)
+    output = tmp_path / "fr"
+    command = ("translate", "m", str(folder), "-o", str(output), "--threads", "1")
+    echo.interrupt[3] = KeyboardInterrupt()
+    assert run_here(*command).returncode == 130
+    source = folder / ("a.txt", "b.txt")[number]
+    source.write_text("a dog\n")
+    assert ["a.txt", "b.txt.part"][number] in names(output)
+    done = run_here(*command)
+    assert done.returncode == 2
+    assert f"{source} has changed since it was begun. Add --overwrite" in done.stderr
+    assert run_here(*command, "--overwrite").returncode == 0
+    assert (output / source.name).read_text() == "A DOG\n"
+
+
+def test_file_and_folder_that_cannot_be_read_or_written_cost_only_themselves(
+    run_here: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "gone.json").symlink_to(tmp_path / "nowhere.json")
+    (folder / "closed").mkdir()
+    (folder / "closed" / "a.json").write_text('{"a": "a cat"}')
+    output = tmp_path / "fr"
+    output.mkdir()
+    (output / "sub").write_text("a file where a folder should be")
+    scan = os.scandir
+
+    def refuse(path: str) -> Iterator[os.DirEntry[str]]:
+        if str(path).endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scan(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refuse)
+        done = run_here("translate", "m", str(folder), "-o", str(output))
+    assert done.returncode == 3
+    assert f"{folder / 'closed'} is not: Permission denied" in done.stderr
+    assert f"The file {folder / 'gone.json'} does not exist" in done.stderr
+    assert f"{output / 'sub' / 'fr.yml'} is not" in done.stderr
+    assert "2 files translated" in done.stderr
+    assert "3 files refused, 1 folder unreadable" in done.stderr
+    assert (output / "app.fr.json").read_text() == '{"a": "A CAT"}'

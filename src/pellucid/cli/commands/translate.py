@@ -220,7 +220,11 @@ def translate(
     if folder is None:
         _check_outputs(output_file, options["report"], may_overwrite=overwrite)
     elif options["report"]:
-        check_target(options["report"], may_overwrite=overwrite)
+        from pellucid.cli.lines.folders import STATE
+
+        # A run that refused some file has written a report, which is checked with its state.
+        is_resumed = (Path(output_file) / STATE).exists()
+        check_target(options["report"], may_overwrite=overwrite or is_resumed)
 
     from pellucid.cli.lines.document_windows import open_document
     from pellucid.cli.lines.objects import choose_objects

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,16 +17,27 @@ from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.document_report import write_report
 from pellucid.cli.lines.document_windows import DocumentForm, open_document
 from pellucid.cli.lines.resumable import describe_difference
-from pellucid.cli.lines.streams import check_readable, choose_format, to_json_line
+from pellucid.cli.lines.streams import check_readable, check_target, choose_format, to_json_line
 from pellucid.cli.lines.translate_lines import translate_files
 from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.documents.formats import FORMATS
-from pellucid.errors import DataError, InputError
-from pellucid.files import endings, hash_file, read_bytes, write_bytes, write_text, writing
+from pellucid.errors import InputError, OutputError, fault_of_machine, not_readable
+from pellucid.files import (
+    endings,
+    hash_file,
+    read_bytes,
+    reading,
+    write_bytes,
+    write_text,
+    writing,
+)
 from pellucid.terminal.progress import is_terminal
 from pellucid.terminal.text import count_of
 
 Rest = Literal["skip", "copy"]
+
+_OWN = ("--keys", "--skip-keys", "--report")
+"""Options that all files depend on, besides those of the job."""
 
 STATE = ".pellucid-translate.state"
 """The name of the file in the new folder that says which files are done, until all are."""
@@ -49,9 +60,79 @@ class _File:
     kind: str
 
     @property
+    def part(self) -> Path:
+        """Where its translation grows."""
+        return self.target.with_name(f"{self.target.name}.part")
+
+    @property
     def report(self) -> Path:
         """Where the remarks on it wait for those on the others."""
         return self.target.with_name(f".{self.target.name}.report")
+
+
+@dataclass
+class _State:
+    """Which files are done, kept in the new folder until all are.
+
+    Attributes:
+        path: its file.
+        run: the command's settings.
+        done: the hash of each source that is translated, by its name.
+        begun: that of the source whose translation was begun last.
+        has_report: True if the report is that of an earlier run, to which some files were missing.
+    """
+
+    path: Path
+    run: Mapping[str, Any]
+    done: dict[str, str] = field(default_factory=dict)
+    begun: dict[str, str] = field(default_factory=dict)
+    has_report: bool = False
+
+    def take_over(self, files: list[_File], *, may_overwrite: bool) -> None:
+        """Go on where an earlier run of the same command ended.
+
+        Raises:
+            InputError: it was of another command.
+        """
+        if not self.path.exists():
+            return
+        try:
+            found = json.loads(read_bytes(self.path))
+            run = found["run"]
+            earlier = _State(self.path, run, found["done"], found["begun"], found["has_report"])
+        except (ValueError, TypeError, KeyError):
+            if may_overwrite:
+                return
+            raise InputError(
+                f"{self.path} must be as a command left it, but is damaged. Add --overwrite."
+            ) from None
+        if run == self.run:
+            self.done = earlier.done
+            self.begun = earlier.begun
+            self.has_report = earlier.has_report
+            return
+        is_empty = not earlier.done and not any(one.part.exists() for one in files)
+        if not is_empty and not may_overwrite:
+            difference = describe_difference(run, self.run)
+            raise InputError(
+                f"The interrupted run that left {self.path} must be of the same command, but "
+                f"{difference}. Repeat that command, or add --overwrite."
+            )
+
+    def has_changed(self, file: _File) -> bool:
+        """Tell whether a source is another one than that of what was made of it."""
+        before = self.done.get(file.name) if file.target.exists() else None
+        if file.part.exists():
+            before = self.begun.get(file.name)
+        with suppress(OSError):
+            return before is not None and before != hash_file(file.source)
+        # What cannot be read is refused when its turn comes.
+        return False
+
+    def store(self) -> None:
+        """Write the file."""
+        values = {name: value for name, value in vars(self).items() if name != "path"}
+        write_text(self.path, to_json_line(values))
 
 
 @dataclass
@@ -60,11 +141,13 @@ class _Found:
 
     Attributes:
         files: those to make.
+        closed: why folders in it cannot be read.
         num_skipped: how many are of other kinds.
         num_there: how many are translations, next to what they translate.
     """
 
     files: list[_File] = field(default_factory=list)
+    closed: list[OSError] = field(default_factory=list)
     num_skipped: int = 0
     num_there: int = 0
 
@@ -102,37 +185,50 @@ def translate_folder(
     _check_names(files)
     _check_keys(job, folder, files, options)
     chosen = {"--keys": options["keys"], "--skip-keys": options["skip_keys"], "--rest": rest}
-    run = json.loads(json.dumps({**job.identify(), "the folder": str(folder), **chosen}))
-    done = _begin(output, files, run, may_overwrite=may_overwrite)
-    failed: list[str] = []
+    chosen = {name: options[name[2:].replace("-", "_")] for name in _OWN}
+    run = {**job.identify(), "the folder": str(folder), **chosen, "--rest": rest}
+    state = _State(output / STATE, json.loads(json.dumps(run)))
+    _begin(state, files, may_overwrite=may_overwrite)
+    num_before = 0
     has_failed_lines = False
+    for error in found.closed:
+        say_error(str(not_readable(error, error.filename)))
+    failed: list[str] = []
     for number, file in enumerate(files, start=1):
-        digest = hash_file(file.source)
-        if done.get(file.name) == digest and file.target.exists():
-            continue
-        with writing(file.target):
-            file.target.parent.mkdir(parents=True, exist_ok=True)
-        if is_terminal("stderr"):
-            note(f"{number} of {len(files)}: {file.name}")
         try:
+            with reading(file.source):
+                digest = hash_file(file.source)
+            if state.done.get(file.name) == digest and file.target.exists():
+                num_before += 1
+                continue
+            with writing(file.target):
+                file.target.parent.mkdir(parents=True, exist_ok=True)
+            if is_terminal("stderr"):
+                note(f"{number} of {len(files)}: {file.name}")
+            state.begun = {file.name: digest}
+            state.store()
             code = _translate(job, file, options, may_overwrite=may_overwrite)
-        except DataError as error:
+        except (InputError, OutputError) as error:
+            # A full disk is full for the other files, too.
+            if fault_of_machine(error.__cause__ or error):
+                raise
             say_error(str(error))
             failed.append(file.name)
             continue
         has_failed_lines = has_failed_lines or code != 0
-        done[file.name] = digest
-        write_text(output / STATE, to_json_line({"run": run, "done": done}))
-    _finish(output, files, options["report"])
-    _say(found, failed, languages[1])
-    return LINES_FAILED if failed or has_failed_lines else 0
+        state.done[file.name] = digest
+        state.store()
+    has_all = not failed and not found.closed
+    _finish(state, files, options["report"], has_all=has_all)
+    _say(found, failed, num_before, languages[1])
+    return LINES_FAILED if has_failed_lines or not has_all else 0
 
 
 def _list(folder: Path, output: Path, languages: tuple[str, str], rest: Rest) -> _Found:
     """List the files to make, in the order of their names."""
     found = _Found()
     paths: list[Path] = []
-    for root, folders, names in os.walk(folder):
+    for root, folders, names in os.walk(folder, onerror=found.closed.append):
         here = Path(root)
         # The new folder may stand in the old one.
         folders[:] = [
@@ -143,7 +239,8 @@ def _list(folder: Path, output: Path, languages: tuple[str, str], rest: Rest) ->
         paths += [here / one for one in names if not one.startswith(".")]
     is_there = set(paths)
     for path in sorted(paths):
-        if not path.is_file():
+        # A link to nothing is refused when its turn comes.
+        if not path.is_file() and path.exists():
             continue
         own = _kind(path)
         if not own and rest == "skip":
@@ -154,6 +251,8 @@ def _list(folder: Path, output: Path, languages: tuple[str, str], rest: Rest) ->
             new = re.sub(r"\.pot\Z", ".po", _rename(path.name, *languages))
             name = path.relative_to(folder)
             found.files.append(_File(str(name), path, output / name.parent / new, own))
+    if found.closed and not found.files:
+        raise not_readable(found.closed[0], found.closed[0].filename)
     return found
 
 
@@ -199,35 +298,41 @@ def _kind(path: Path) -> str:
     return ""
 
 
-def _begin(
-    output: Path, files: list[_File], run: Mapping[str, Any], *, may_overwrite: bool
-) -> dict[str, str]:
-    """Return the files that an earlier run of this command has made, with hashes of their sources.
+def _begin(state: _State, files: list[_File], *, may_overwrite: bool) -> None:
+    """Take over what an earlier run of this command has made.
 
     Raises:
-        InputError: files exist that no earlier run made.
+        InputError: files exist that no earlier run made, its settings were others, or a source
+            has changed since.
     """
     if not any(file.kind for file in files):
         raise InputError("The folder must hold a document that can be read, but holds none.")
-    made: dict[str, str] = {}
-    state = output / STATE
-    if state.exists():
-        found = json.loads(state.read_text(encoding="utf-8"))
-        if found["run"] != run and not may_overwrite:
-            difference = describe_difference(found["run"], run)
+    state.take_over(files, may_overwrite=may_overwrite)
+    if report := state.run["--report"]:
+        check_target(report, may_overwrite=may_overwrite or state.has_report)
+    if not may_overwrite:
+        existing = [one.target for one in files if one.target.exists()]
+        known = {one.target for one in files if one.name in state.done}
+        others = [one for one in existing if one not in known]
+        if others:
             raise InputError(
-                f"The interrupted run that left {state} must be of the same command, but "
-                f"{difference}. Repeat that command, or add --overwrite."
+                f"The output must be new files, but {others[0]} exists{_and_more(others)}. "
+                "Choose another folder, or add --overwrite."
             )
-        made = found["done"] if found["run"] == run else {}
-    existing = [file for file in files if file.target.exists() and file.name not in made]
-    if existing and not may_overwrite:
-        raise InputError(
-            f"The output must be new files, but {existing[0].target} exists"
-            f"{f', and {len(existing) - 1} more' if len(existing) > 1 else ''}. "
-            "Choose another folder, or add --overwrite."
-        )
-    return made
+        changed = [one.source for one in files if state.has_changed(one)]
+        if changed:
+            raise InputError(
+                f"A source must stay as it is until its folder is translated, but {changed[0]} has "
+                f"changed since it was begun{_and_more(changed)}. Add --overwrite to translate "
+                "what has changed again; the rest stays."
+            )
+    with writing(state.path.parent):
+        state.path.parent.mkdir(parents=True, exist_ok=True)
+    state.store()
+
+
+def _and_more(found: Sequence[object]) -> str:
+    return f", and {len(found) - 1} more" if len(found) > 1 else ""
 
 
 def _open(job: TranslationJob, file: _File, options: Mapping[str, Any]) -> DocumentForm:
@@ -293,29 +398,37 @@ def _translate(
     )
 
 
-def _finish(output: Path, files: list[_File], report: str | None) -> None:
-    """Join the reports, and delete what resuming would need."""
+def _finish(state: _State, files: list[_File], report: str | None, *, has_all: bool) -> None:
+    """Join the reports, and delete what resuming would need if nothing is missing."""
     if report:
         lines = []
         for file in files:
             if file.report.exists():
                 records = map(json.loads, file.report.read_text(encoding="utf-8").splitlines())
                 lines += [{"file": file.name, **one} for one in records]
-        write_report(Path(report), output.name, lines)
-        for file in files:
-            file.report.unlink(missing_ok=True)
-    (output / STATE).unlink(missing_ok=True)
+        write_report(Path(report), state.path.parent.name, lines)
+    if not has_all:
+        state.has_report = bool(report)
+        state.store()
+        return
+    for file in files:
+        file.report.unlink(missing_ok=True)
+    state.path.unlink(missing_ok=True)
 
 
-def _say(found: _Found, failed: list[str], target: str) -> None:
+def _say(found: _Found, failed: list[str], num_before: int, target: str) -> None:
     """Say how many files became what."""
     num_translated = sum(bool(one.kind) and one.name not in failed for one in found.files)
     num_copied = sum(not one.kind and one.name not in failed for one in found.files)
     counts = {
         f"{count_of(num_copied, 'file')} copied": num_copied,
+        f"{num_before:,} of them before": num_before,
         f"{count_of(found.num_skipped, 'file')} of other kinds skipped": found.num_skipped,
         f"already in {target}: {found.num_there:,}": found.num_there,
         f"{count_of(len(failed), 'file')} refused": len(failed),
+        f"{count_of(len(found.closed), 'folder')} unreadable": len(found.closed),
     }
     more = "".join(f", {words}" for words, count in counts.items() if count)
-    note(f"{count_of(num_translated, 'file')} translated{more}.")
+    has_all = not failed and not found.closed
+    advice = "" if has_all else " Once that is mended, the same command does what is missing."
+    note(f"{count_of(num_translated, 'file')} translated{more}.{advice}")
