@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pellucid.cli.ending import LINES_FAILED, note, say_error
 from pellucid.cli.lines.chosen_keys import KEYED, ChosenKeys
 from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.document_report import write_report
 from pellucid.cli.lines.document_windows import DocumentForm, open_document
+from pellucid.cli.lines.folder_files import FolderFile, FoundFiles, Rest, check_names, list_files
 from pellucid.cli.lines.resumable import describe_difference
-from pellucid.cli.lines.streams import check_readable, check_target, choose_format, to_json_line
+from pellucid.cli.lines.streams import check_readable, check_target, to_json_line
 from pellucid.cli.lines.translate_lines import translate_files
 from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.documents.formats import FORMATS
 from pellucid.errors import InputError, OutputError, fault_of_machine, not_readable
 from pellucid.files import (
-    endings,
     hash_file,
     read_bytes,
     reading,
@@ -34,40 +32,11 @@ from pellucid.files import (
 from pellucid.terminal.progress import is_terminal
 from pellucid.terminal.text import count_of
 
-Rest = Literal["skip", "copy"]
-
 _OWN = ("--keys", "--skip-keys", "--report")
 """Options that all files depend on, besides those of the job."""
 
 STATE = ".pellucid-translate.state"
 """The name of the file in the new folder that says which files are done, until all are."""
-
-
-@dataclass(frozen=True)
-class _File:
-    """A file of the folder.
-
-    Attributes:
-        name: its path in the folder.
-        source: the file.
-        target: the file to make.
-        kind: the name of its format; empty for one that is copied.
-    """
-
-    name: str
-    source: Path
-    target: Path
-    kind: str
-
-    @property
-    def part(self) -> Path:
-        """Where its translation grows."""
-        return self.target.with_name(f"{self.target.name}.part")
-
-    @property
-    def report(self) -> Path:
-        """Where the remarks on it wait for those on the others."""
-        return self.target.with_name(f".{self.target.name}.report")
 
 
 @dataclass
@@ -88,7 +57,7 @@ class _State:
     begun: dict[str, str] = field(default_factory=dict)
     has_report: bool = False
 
-    def take_over(self, files: list[_File], *, may_overwrite: bool) -> None:
+    def take_over(self, files: list[FolderFile], *, may_overwrite: bool) -> None:
         """Go on where an earlier run of the same command ended.
 
         Raises:
@@ -119,7 +88,7 @@ class _State:
                 f"{difference}. Repeat that command, or add --overwrite."
             )
 
-    def has_changed(self, file: _File) -> bool:
+    def has_changed(self, file: FolderFile) -> bool:
         """Tell whether a source is another one than that of what was made of it."""
         before = self.done.get(file.name) if file.target.exists() else None
         if file.part.exists():
@@ -133,23 +102,6 @@ class _State:
         """Write the file."""
         values = {name: value for name, value in vars(self).items() if name != "path"}
         write_text(self.path, to_json_line(values))
-
-
-@dataclass
-class _Found:
-    """What a folder holds.
-
-    Attributes:
-        files: those to make.
-        closed: why folders in it cannot be read.
-        num_skipped: how many are of other kinds.
-        num_there: how many are translations, next to what they translate.
-    """
-
-    files: list[_File] = field(default_factory=list)
-    closed: list[OSError] = field(default_factory=list)
-    num_skipped: int = 0
-    num_there: int = 0
 
 
 def translate_folder(
@@ -180,9 +132,9 @@ def translate_folder(
     source, target = job.languages
     # As the user names it: a model may call it fra_Latn.
     languages = (source, (job.to or "").rpartition(":")[2] or target)
-    found = _list(folder, output, languages, rest)
+    found = list_files(folder, output, languages, rest)
     files = found.files
-    _check_names(files)
+    check_names(files)
     _check_keys(job, folder, files, options)
     chosen = {"--keys": options["keys"], "--skip-keys": options["skip_keys"], "--rest": rest}
     chosen = {name: options[name[2:].replace("-", "_")] for name in _OWN}
@@ -224,81 +176,7 @@ def translate_folder(
     return LINES_FAILED if has_failed_lines or not has_all else 0
 
 
-def _list(folder: Path, output: Path, languages: tuple[str, str], rest: Rest) -> _Found:
-    """List the files to make, in the order of their names."""
-    found = _Found()
-    paths: list[Path] = []
-    for root, folders, names in os.walk(folder, onerror=found.closed.append):
-        here = Path(root)
-        # The new folder may stand in the old one.
-        folders[:] = [
-            one
-            for one in folders
-            if not one.startswith(".") and (here / one).resolve() != output.resolve()
-        ]
-        paths += [here / one for one in names if not one.startswith(".")]
-    is_there = set(paths)
-    for path in sorted(paths):
-        # A link to nothing is refused when its turn comes.
-        if not path.is_file() and path.exists():
-            continue
-        own = _kind(path)
-        if not own and rest == "skip":
-            found.num_skipped += 1
-        elif not is_there.isdisjoint(_sources(path, languages)):
-            found.num_there += 1
-        else:
-            new = re.sub(r"\.pot\Z", ".po", _rename(path.name, *languages))
-            name = path.relative_to(folder)
-            found.files.append(_File(str(name), path, output / name.parent / new, own))
-    if found.closed and not found.files:
-        raise not_readable(found.closed[0], found.closed[0].filename)
-    return found
-
-
-def _rename(name: str, old: str, new: str) -> str:
-    """Put a language in the place of another one in a name.
-
-    Such names are app.en.json, messages_en.properties and en.yml.
-    """
-    return re.sub(rf"(?<![a-zA-Z]){re.escape(old)}(?=\.)", new, name) if old else name
-
-
-def _sources(path: Path, languages: tuple[str, str]) -> set[Path]:
-    """Name the files that a file would be the translation of, by its name."""
-    source, target = languages
-    with_source = _rename(path.name, target, source)
-    # The original of README.fr.md may also be README.md.
-    without = re.sub(rf"(?<=[a-zA-Z])[._-]{re.escape(target)}(?=\.)", "", path.name)
-    return {path.with_name(one) for one in (with_source, without) if target} - {path}
-
-
-def _check_names(files: list[_File]) -> None:
-    """Refuse files that would overwrite each other.
-
-    Raises:
-        InputError: two would get one name.
-    """
-    first: dict[Path, _File] = {}
-    for file in files:
-        other = first.setdefault(file.target, file)
-        if other is not file:
-            raise InputError(
-                f"Each file must be translated to a name of its own, but {other.source} and "
-                f"{file.source} would both become {file.target}. Rename one, or move it away."
-            )
-
-
-def _kind(path: Path) -> str:
-    """Return the format of a file; empty for one that is not translated."""
-    with suppress(InputError):
-        name = choose_format(str(path), None)
-        # Any file may be lines; only these are surely text.
-        return name if name in FORMATS or endings(path) == (".txt", "") else ""
-    return ""
-
-
-def _begin(state: _State, files: list[_File], *, may_overwrite: bool) -> None:
+def _begin(state: _State, files: list[FolderFile], *, may_overwrite: bool) -> None:
     """Take over what an earlier run of this command has made.
 
     Raises:
@@ -335,7 +213,7 @@ def _and_more(found: Sequence[object]) -> str:
     return f", and {len(found) - 1} more" if len(found) > 1 else ""
 
 
-def _open(job: TranslationJob, file: _File, options: Mapping[str, Any]) -> DocumentForm:
+def _open(job: TranslationJob, file: FolderFile, options: Mapping[str, Any]) -> DocumentForm:
     """Read a document with the options that have an effect on it; others are for other files."""
     kind = FORMATS[file.kind]
     has_columns = kind.name in ("csv", "tsv")
@@ -354,7 +232,7 @@ def _open(job: TranslationJob, file: _File, options: Mapping[str, Any]) -> Docum
 
 
 def _check_keys(
-    job: TranslationJob, folder: Path, files: list[_File], options: Mapping[str, Any]
+    job: TranslationJob, folder: Path, files: list[FolderFile], options: Mapping[str, Any]
 ) -> None:
     """Refuse a pattern that no key of any file has.
 
@@ -374,7 +252,7 @@ def _check_keys(
 
 
 def _translate(
-    job: TranslationJob, file: _File, options: Mapping[str, Any], *, may_overwrite: bool
+    job: TranslationJob, file: FolderFile, options: Mapping[str, Any], *, may_overwrite: bool
 ) -> int:
     """Translate a file; return the exit code."""
     if not file.kind:
@@ -398,7 +276,7 @@ def _translate(
     )
 
 
-def _finish(state: _State, files: list[_File], report: str | None, *, has_all: bool) -> None:
+def _finish(state: _State, files: list[FolderFile], report: str | None, *, has_all: bool) -> None:
     """Join the reports, and delete what resuming would need if nothing is missing."""
     if report:
         lines = []
@@ -416,7 +294,7 @@ def _finish(state: _State, files: list[_File], report: str | None, *, has_all: b
     state.path.unlink(missing_ok=True)
 
 
-def _say(found: _Found, failed: list[str], num_before: int, target: str) -> None:
+def _say(found: FoundFiles, failed: list[str], num_before: int, target: str) -> None:
     """Say how many files became what."""
     num_translated = sum(bool(one.kind) and one.name not in failed for one in found.files)
     num_copied = sum(not one.kind and one.name not in failed for one in found.files)
