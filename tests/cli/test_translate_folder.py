@@ -258,3 +258,18 @@ def test_file_and_folder_that_cannot_be_read_or_written_cost_only_themselves(
     assert "2 files translated" in done.stderr
     assert "3 files refused, 1 folder unreadable" in done.stderr
     assert (output / "app.fr.json").read_text() == '{"a": "A CAT"}'
+
+
+def test_argument_that_is_no_folder_is_explained(
+    run_here: Run, folder: Path, tmp_path: Path
+) -> None:
+    output = str(tmp_path / "out")
+    done = run_here("translate", "m", "nope", "-o", output)
+    assert done.returncode == 2
+    assert "is given 'nope', which is no file or folder" in done.stderr
+    done = run_here("translate", "m", "a long sentence " * 99)
+    assert (done.returncode, "Write echo" in done.stderr) == (2, True)
+    file = folder / "app.en.json"
+    done = run_here("translate", "m", str(file), "-o", output)
+    assert done.returncode == 2
+    assert f"Write pellucid translate MODEL -i {file}." in done.stderr

@@ -197,12 +197,10 @@ def translate(
     given = given_decoding(options)
     # Options and files are checked before the model is loaded, so that a mistake shows at once.
     named = text[0] if text and len(text) == 1 else input_file
-    folder = Path(named) if Path(named).is_dir() else None
+    # Unlike Path, these know that a sentence too long for a name is none.
+    folder = Path(named) if os.path.isdir(named) else None  # noqa: PTH112
     if text and folder is None:
-        raise InputError(
-            f"translate reads lines from standard input or from a file, but is given {text[0]!r}. "
-            "Write echo '…' | pellucid translate MODEL, or pellucid translate MODEL -i FILE."
-        )
+        raise _not_a_folder(text[0], has_output=output_file != STANDARD)
     if folder is not None:
         _check_folder(folder, output_file, file_format, {**options, "--json": json})
         # The command reads no other input.
@@ -268,6 +266,21 @@ def translate(
         may_overwrite=overwrite,
         by_line=stream,
         objects=objects,
+    )
+
+
+def _not_a_folder(text: str, *, has_output: bool) -> InputError:
+    """Word the refusal of an argument that only a folder may be."""
+    if os.path.isfile(text):  # noqa: PTH113
+        return InputError(
+            f"A file to translate must be given with -i, but {text} is given without it. Write "
+            f"pellucid translate MODEL -i {text}."
+        )
+    missing = ", which is no file or folder" if has_output else ""
+    return InputError(
+        "translate reads lines from standard input, a file or a folder, but is given "
+        f"{text!r}{missing}. Write echo '…' | pellucid translate MODEL, or pellucid translate "
+        "MODEL -i FILE, or name a folder that exists."
     )
 
 

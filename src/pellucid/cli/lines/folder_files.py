@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from contextlib import suppress
@@ -67,6 +68,12 @@ def list_files(folder: Path, output: Path, languages: tuple[str, str], rest: Res
     paths: list[Path] = []
     for root, folders, names in os.walk(folder, onerror=found.closed.append):
         here = Path(root)
+        if not os.access(here, os.X_OK):
+            # Its names can be read, but none of its files.
+            number = errno.EACCES
+            found.closed.append(PermissionError(number, os.strerror(number), root))
+            folders.clear()
+            continue
         # The new folder may stand in the old one.
         folders[:] = [
             one
