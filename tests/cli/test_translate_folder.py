@@ -273,3 +273,19 @@ def test_argument_that_is_no_folder_is_explained(
     done = run_here("translate", "m", str(file), "-o", output)
     assert done.returncode == 2
     assert f"Write pellucid translate MODEL -i {file}." in done.stderr
+
+
+def test_sentences_about_a_file_of_a_folder_name_it(
+    run_here: Run, folder: Path, tmp_path: Path
+) -> None:
+    (folder / "sub" / "bad.json").write_text("{")
+    (folder / "sub" / "p.json").write_text('{"a": "%s of %S"}')
+    (folder / "sub" / "p.txt").write_text("!a cat\n")
+    done = run_here("translate", "m", str(folder), "-o", str(tmp_path / "fr"))
+    assert done.returncode == 3
+    assert "warning: sub/p.json: 1 of 1 text should be looked at." in done.stderr
+    assert "error: sub/p.txt: line 1: " in done.stderr
+    *lines, last = done.stderr.splitlines()
+    assert any("sub/bad.json" in one for one in lines)
+    assert all("sub/" in one for one in lines), lines
+    assert last.startswith("note: 6 files translated, 1 file of other kinds skipped, 1 file refu")

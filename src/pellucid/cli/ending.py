@@ -39,6 +39,8 @@ LINES_FAILED = 3
 ERROR = "error: "
 """The beginning of a line that ``--quiet`` keeps."""
 
+_subjects: list[str] = []
+
 
 class _Closed(io.TextIOBase):
     """Standard output, if it is closed."""
@@ -107,6 +109,17 @@ def show_made(line: str) -> None:
         sys.stdout.write(f"{make_printable(line)}\n")
 
 
+@contextlib.contextmanager
+def speaking_of(name: str) -> Iterator[None]:
+    """Begin each sentence with the name of the file that it is about, one of many."""
+    # Not a context of threads: those that translate speak of the same file.
+    _subjects.append(name)
+    try:
+        yield
+    finally:
+        _subjects.pop()
+
+
 def say_error(sentence: str) -> None:
     """Write to standard error what failed: the command, or a line of its input."""
     _say(ERROR, sentence)
@@ -124,7 +137,8 @@ def note(sentence: str) -> None:
 
 def _say(kind: str, sentence: str) -> None:
     """Write a sentence to standard error, on one line; long values are shortened."""
-    line = shorten(make_printable(sentence.replace("\n", " ")))
+    named = ": ".join((*_subjects, sentence)).replace("\n", " ")
+    line = shorten(make_printable(named))
     # If standard error is closed, there is nowhere to report it.
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"{kind}{line}\n")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pellucid.cli.ending import LINES_FAILED, note, say_error
+from pellucid.cli.ending import LINES_FAILED, note, say_error, speaking_of
 from pellucid.cli.lines.chosen_keys import KEYED, ChosenKeys
 from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.document_report import write_report
@@ -159,12 +159,15 @@ def translate_folder(
                 note(f"{number} of {len(files)}: {file.name}")
             state.begun = {file.name: digest}
             state.store()
-            code = _translate(job, file, options, may_overwrite=may_overwrite)
+            with speaking_of(file.name):
+                code = _translate(job, file, options, may_overwrite=may_overwrite)
         except (InputError, OutputError) as error:
             # A full disk is full for the other files, too.
             if fault_of_machine(error.__cause__ or error):
                 raise
-            say_error(str(error))
+            sentence = str(error)
+            is_named = any(str(one) in sentence for one in (file.source, file.target))
+            say_error(sentence if is_named else f"{file.name}: {sentence}")
             failed.append(file.name)
             continue
         has_failed_lines = has_failed_lines or code != 0
