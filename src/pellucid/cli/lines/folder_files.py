@@ -62,7 +62,7 @@ class FoundFiles:
     num_there: int = 0
 
 
-def list_files(folder: Path, output: Path, languages: tuple[str, str], rest: Rest) -> FoundFiles:
+def list_folder(folder: Path, output: Path, languages: tuple[str, str], rest: Rest) -> FoundFiles:
     """List the files to make, in the order of their names."""
     found = FoundFiles()
     paths: list[Path] = []
@@ -117,7 +117,7 @@ def _sources(path: Path, languages: tuple[str, str]) -> set[Path]:
     return {path.with_name(one) for one in (with_source, without) if target} - {path}
 
 
-def check_names(files: list[FolderFile]) -> None:
+def refuse_equal_names(files: list[FolderFile]) -> None:
     """Refuse files that would overwrite each other.
 
     Raises:

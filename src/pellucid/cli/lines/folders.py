@@ -14,7 +14,13 @@ from pellucid.cli.lines.chosen_keys import KEYED, ChosenKeys
 from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.document_report import write_report
 from pellucid.cli.lines.document_windows import DocumentForm, open_document
-from pellucid.cli.lines.folder_files import FolderFile, FoundFiles, Rest, check_names, list_files
+from pellucid.cli.lines.folder_files import (
+    FolderFile,
+    FoundFiles,
+    Rest,
+    list_folder,
+    refuse_equal_names,
+)
 from pellucid.cli.lines.resumable import describe_difference
 from pellucid.cli.lines.streams import check_readable, check_target, to_json_line
 from pellucid.cli.lines.translate_lines import translate_files
@@ -49,6 +55,7 @@ class _State:
         done: the hash of each source that is translated, by its name.
         begun: that of the source whose translation was begun last.
         has_report: True if the report is that of an earlier run, to which some files were missing.
+        faulty: names of the files that lack a translation of a text.
     """
 
     path: Path
@@ -56,6 +63,7 @@ class _State:
     done: dict[str, str] = field(default_factory=dict)
     begun: dict[str, str] = field(default_factory=dict)
     has_report: bool = False
+    faulty: list[str] = field(default_factory=list)
 
     def take_over(self, files: list[FolderFile], *, may_overwrite: bool) -> None:
         """Go on where an earlier run of the same command ended.
@@ -67,22 +75,19 @@ class _State:
             return
         try:
             found = json.loads(read_bytes(self.path))
-            run = found["run"]
-            earlier = _State(self.path, run, found["done"], found["begun"], found["has_report"])
-        except (ValueError, TypeError, KeyError):
+            earlier = _State(self.path, **found)
+        except (ValueError, TypeError):
             if may_overwrite:
                 return
             raise InputError(
                 f"{self.path} must be as a command left it, but is damaged. Add --overwrite."
             ) from None
-        if run == self.run:
-            self.done = earlier.done
-            self.begun = earlier.begun
-            self.has_report = earlier.has_report
+        if earlier.run == self.run:
+            vars(self).update(vars(earlier))
             return
         is_empty = not earlier.done and not any(one.part.exists() for one in files)
         if not is_empty and not may_overwrite:
-            difference = describe_difference(run, self.run)
+            difference = describe_difference(earlier.run, self.run)
             raise InputError(
                 f"The interrupted run that left {self.path} must be of the same command, but "
                 f"{difference}. Repeat that command, or add --overwrite."
@@ -132,17 +137,15 @@ def translate_folder(
     source, target = job.languages
     # As the user names it: a model may call it fra_Latn.
     languages = (source, (job.to or "").rpartition(":")[2] or target)
-    found = list_files(folder, output, languages, rest)
+    found = list_folder(folder, output, languages, rest)
     files = found.files
-    check_names(files)
+    refuse_equal_names(files)
     _check_keys(job, folder, files, options)
-    chosen = {"--keys": options["keys"], "--skip-keys": options["skip_keys"], "--rest": rest}
     chosen = {name: options[name[2:].replace("-", "_")] for name in _OWN}
     run = {**job.identify(), "the folder": str(folder), **chosen, "--rest": rest}
     state = _State(output / STATE, json.loads(json.dumps(run)))
     _begin(state, files, may_overwrite=may_overwrite)
     num_before = 0
-    has_failed_lines = False
     for error in found.closed:
         say_error(str(not_readable(error, error.filename)))
     failed: list[str] = []
@@ -170,13 +173,14 @@ def translate_folder(
             say_error(sentence if is_named else f"{file.name}: {sentence}")
             failed.append(file.name)
             continue
-        has_failed_lines = has_failed_lines or code != 0
         state.done[file.name] = digest
+        state.faulty = [one for one in state.faulty if one != file.name]
+        state.faulty += [file.name] if code else []
         state.store()
     has_all = not failed and not found.closed
     _finish(state, files, options["report"], has_all=has_all)
     _say(found, failed, num_before, languages[1])
-    return LINES_FAILED if has_failed_lines or not has_all else 0
+    return LINES_FAILED if state.faulty or not has_all else 0
 
 
 def _begin(state: _State, files: list[FolderFile], *, may_overwrite: bool) -> None:
