@@ -132,7 +132,7 @@ class Report:
                 self._part.replace(self.path)
                 return
         lines = self._part.read_text(encoding="utf-8").splitlines()
-        write_report(self.path, document, [*map(json.loads, lines)])
+        save_report(self.path, document, [*map(json.loads, lines)])
         self._part.unlink(missing_ok=True)
 
 
@@ -140,7 +140,7 @@ def _is_page(path: Path) -> bool:
     return endings(path).kind in (".html", ".htm")
 
 
-def write_report(path: Path, document: str, records: Sequence[Mapping[str, Any]]) -> None:
+def save_report(path: Path, document: str, records: Sequence[Mapping[str, Any]]) -> None:
     """Write a report as a page or as lines of JSON, as its name says.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 from pellucid.cli.ending import LINES_FAILED, note, say_error, speaking_of
 from pellucid.cli.lines.chosen_keys import KEYED, ChosenKeys
 from pellucid.cli.lines.constraint_options import INPUT
-from pellucid.cli.lines.document_report import write_report
+from pellucid.cli.lines.document_report import save_report
 from pellucid.cli.lines.document_windows import DocumentForm, open_document
 from pellucid.cli.lines.folder_files import (
     FolderFile,
@@ -291,7 +291,7 @@ def _finish(state: _State, files: list[FolderFile], report: str | None, *, has_a
             if file.report.exists():
                 records = map(json.loads, file.report.read_text(encoding="utf-8").splitlines())
                 lines += [{"file": file.name, **one} for one in records]
-        write_report(Path(report), state.path.parent.name, lines)
+        save_report(Path(report), state.path.parent.name, lines)
     if not has_all:
         state.has_report = bool(report)
         state.store()
