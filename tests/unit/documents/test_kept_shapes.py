@@ -12,7 +12,7 @@ from growing import MOST, exponent
 from pellucid.documents.formats import FORMATS
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.markup.split_messages import find_split_messages
-from pellucid.documents.segment_writing import DIFFERS, EMPTIED, write_segment
+from pellucid.documents.segment_writing import CUT, DIFFERS, EMPTIED, write_segment
 from pellucid.documents.units import How, Unit
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
@@ -129,3 +129,76 @@ def test_element_that_held_words_and_holds_none_is_reported() -> None:
     found, reason = translated("json", document, "Pourquoi pas en ajouter ?", [(2, 2), (3, 3)])
     assert found == '{"a": "Pourquoi pas <a href=\\"%(url)s\\">en ajouter</a> ?"}'
     assert reason == ""
+
+
+BLOCKS = [
+    ("{% if x %}", "{% endif %}"),
+    ("<% if (x) { %>", "<% } %>"),
+    ("{% trans %}", "{% endtrans %}"),
+    ("{{#if x}}", "{{/if}}"),
+    ("{#if x}", "{/if}"),
+    ("<?php if(x): ?>", "<?php endif ?>"),
+    ("<?php if ($a->b) { ?>", "<?php } ?>"),
+    ("[% IF x %]", "[% END %]"),
+    ("{{ if .x }}", "{{ end }}"),
+    ("{b}", "{/b}"),
+]
+FRAMES = [
+    ("json", '{{"a": "{}"}}'),
+    ("html", "<p>{}</p>"),
+    ("markdown", "{}\n"),
+    ("strings", '"a" = "{}";\n'),
+]
+
+
+@pytest.mark.parametrize(("name", "frame"), FRAMES)
+@pytest.mark.parametrize(("opener", "closer"), BLOCKS)
+def test_blocks_of_templates_stay_around_the_words_that_they_had(
+    opener: str, closer: str, name: str, frame: str
+) -> None:
+    document = frame.format(f"The {opener}red car{closer} is old.")
+    links = [(0, 0), (1, 2), (2, 1), (3, 3), (4, 4)]
+    found, reason = translated(name, document, "La voiture rouge est vieille.", links)
+    assert found == frame.format(f"La {opener}voiture rouge{closer} est vieille.")
+    assert reason == ""
+
+
+@pytest.mark.parametrize(("name", "frame"), FRAMES)
+@pytest.mark.parametrize(("opener", "closer"), BLOCKS)
+def test_words_that_leave_a_block_are_reported(
+    opener: str, closer: str, name: str, frame: str
+) -> None:
+    document = frame.format(f"The {opener}red car{closer} is old.")
+    links = [(0, 0), (1, 3), (2, 1), (3, 2), (4, 4)]
+    found, reason = translated(name, document, "La voiture est rouge vieille.", links)
+    assert found.index(opener) < found.index(closer)
+    assert reason
+    found, reason = translated(name, document, "Elle est vieille.", [(3, 1), (4, 2)])
+    assert found.index(opener) < found.index(closer)
+    assert reason
+
+
+def test_branches_of_a_block_keep_their_order_and_their_words() -> None:
+    document = '{"a": "The {% if x %}red{% else %}blue{% endif %} car"}'
+    links = [(0, 0), (1, 2), (2, 3), (3, 1)]
+    found, reason = translated("json", document, "La voiture rouge bleue", links)
+    assert found == '{"a": "La voiture {% if x %}rouge{% else %} bleue{% endif %}"}'
+    assert reason == ""
+    links = [(0, 0), (1, 3), (2, 2), (3, 1)]
+    found, reason = translated("json", document, "La voiture bleue rouge", links)
+    assert found.index("if x") < found.index("else") < found.index("endif")
+    assert reason
+
+
+def test_block_within_a_word_is_reported() -> None:
+    document = '{"a": "The car{{#if x}}s{{/if}} sleep"}'
+    found, reason = translated("json", document, "Les voitures dorment", [(0, 0), (1, 1), (2, 2)])
+    assert found == '{"a": "Les voiture{{#if x}}s{{/if}} dorment"}'
+    assert reason == f"{CUT}: {{{{#if x}}}}"
+
+
+@pytest.mark.parametrize("text", ["from {{ start }} to {{ end }}", "{b} and {c}", "Hi [% name %]"])
+def test_what_only_looks_like_a_tag_of_a_block_is_shown(text: str) -> None:
+    (segment,) = segments_of(parts_of("json", f'{{"a": "{text}"}}'))
+    assert segment.text == text
+    assert not segment.blocks

@@ -5,23 +5,52 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, groupby
 from itertools import chain as join
-from itertools import groupby
+from typing import NamedTuple
 
 from pellucid.documents.markup.lexing import Token, unescape
 from pellucid.documents.markup.linked_words import (
     Alignment,
     Chain,
     Span,
+    common,
     count_shared,
     find_letters,
 )
 from pellucid.documents.markup.segments import ACCELERATOR, REFERENCE, spell
 
+_Point = tuple[int, int, Chain, str, str | None, Sequence[tuple[str, int]]]
+"""A part without text, as `TagWriter` writes it."""
+
 _OPENING = frozenset("([{«“‘„¿¡'’\"-。、，：；！？「『（【")
 """Signs that take no space after them."""
 _CLOSING = frozenset(".,;:!?…)]}»”'’\"-/%。、，：；！？」』）】")
 """Signs that take no space before them."""
+
+
+class Written(NamedTuple):
+    """A tag of a template: what it says, the block that it is of or -1, its place in the text."""
+
+    raw: str
+    block: int
+    place: int
+
+
+class Placed(NamedTuple):
+    """A translation as its document writes it.
+
+    Attributes:
+        written: with its tags.
+        shown: its text, with the copies.
+        blocks: the tags of templates in it, in order.
+        is_split: True if words of a block stand apart, so that some are outside.
+    """
+
+    written: str
+    shown: str
+    blocks: Sequence[Written]
+    is_split: bool
 
 
 class TagWriter:
@@ -41,7 +70,21 @@ class TagWriter:
         self._translation = found.translation
         reopens = self._segment.syntax.reopens
         # Where a tag may stand only once, an element keeps its longest run of characters.
-        self._chains = chains if reopens else once_each(chains, self._segment.elements)
+        elements = self._segment.elements
+        self._chains = chains if reopens else once_each(chains, elements)
+        # A block of a template, too: another copy of it would be another condition.
+        blocks = [number for number, one in elements.items() if one.is_block]
+        self._is_split = False
+        if blocks:
+            given = self._chains
+            self._chains = once_each(given, blocks)
+            self._is_split = self._chains != given
+        self._spans = dict[int, tuple[int, int]]()
+        for place, chain in enumerate(self._chains if blocks else ()):
+            for number in chain:
+                start = self._spans.get(number, (place, place))[0]
+                self._spans[number] = (start, place + 1)
+        self._blocks: list[Written] = []
         self._reached = reached
         self._parts: list[str] = []
         self._shown: list[str] = []
@@ -119,8 +162,8 @@ class TagWriter:
     def _is_copy(self, chain: Chain) -> bool:
         return bool(chain) and self._segment.elements[chain[-1]].is_copy
 
-    def write(self) -> tuple[str, str]:
-        """Return the translation as the document writes it, and its text with the copies."""
+    def write(self) -> Placed:
+        """Return the translation as the document writes it, its text, and its blocks."""
         points = self._find_points()
         place = 0
         number = 0
@@ -152,17 +195,19 @@ class TagWriter:
         written = "".join(self._parts)
         if self._syntax.finish is not None:
             written = self._syntax.finish(self._segment, written)
-        return written, "".join(self._shown)
+        places = list(accumulate(map(len, self._shown), initial=0))
+        blocks = [one._replace(place=places[one.place]) for one in self._blocks]
+        return Placed(written, "".join(self._shown), blocks, is_split=self._is_split)
 
-    def _find_points(self) -> list[tuple[int, int, Chain, str, str | None]]:
+    def _find_points(self) -> list[_Point]:
         """Find where parts without text go.
 
         Returns:
-            For each its place, its place in the text, its elements, what it writes, and the text
-            of a copy; None for a part that needs a space before it.
+            For each its place, its place in the text, its elements, what it writes, the text of a
+            copy; None for a part that needs a space before it; and its tags of templates.
         """
         elements = self._segment.elements
-        found: list[tuple[int, int, Chain, str, str | None]] = []
+        found: list[_Point] = []
         least = 0
         last = (-1, 0)
         for point in self._segment.points:
@@ -172,7 +217,10 @@ class TagWriter:
                 target = self._find_place(point.start)
             # A tag without its partner must not pass another one, which may be its own.
             if point.is_half:
-                target = least = max(least, target)
+                target = max(least, target)
+            target = self._hold(target, point.start, point.parents)
+            if point.is_half:
+                least = max(least, target)
             raw = spell(point.opening)
             start = point.start
             is_apart = (
@@ -181,7 +229,9 @@ class TagWriter:
                 and self._segment.text[start - 1 : start] == " "
                 and self._translation[target : target + 1] in ("", *_CLOSING)
             )
-            found.append((target, start, point.parents, raw, None if is_apart else ""))
+            group = self._block_of(point.parents)
+            blocks = ((raw, group),) if point.is_block else ()
+            found.append((target, start, point.parents, raw, None if is_apart else "", blocks))
         inner = (one.parents for one in (*self._segment.points, *elements.values()))
         held = set(join.from_iterable({*self._chains, *(inner if self._syntax.reopens else ())}))
         for number, one in elements.items():
@@ -194,9 +244,34 @@ class TagWriter:
                 if is_lost_copy:  # It stays after the one that it touches.
                     target = max(target, last[1]) if last[0] == one.start else target
                     last = (one.end, target)
-                found.append((target, where, one.parents, raw, text))
+                target = self._hold(target, where, one.parents)
+                blocks = ((spell(one.opening), number), (one.closing, number)) * one.is_block
+                found.append((target, where, one.parents, raw, text, blocks))
                 self._written.add(number)
         return sorted(found, key=lambda point: point[:2])
+
+    def _block_of(self, parents: Chain) -> int:
+        """Find the innermost block of a template."""
+        elements = self._segment.elements
+        return next((one for one in reversed(parents) if elements[one].is_block), -1)
+
+    def _hold(self, target: int, start: int, parents: Chain) -> int:
+        """Keep a part within the blocks that it is in, and out of others."""
+        elements = self._segment.elements
+        for number in parents:
+            if elements[number].is_block:
+                first, last = self._spans.setdefault(number, (target, target))
+                target = min(max(first, target), last)
+        if 0 < target < len(self._chains):
+            for number in common(self._chains[target - 1], self._chains[target]):
+                if elements[number].is_block and number not in parents:
+                    span = self._spans[number]
+                    return span[start > elements[number].start]
+        return target
+
+    def _note_block(self, raw: str, number: int) -> None:
+        """Note a tag of a template, the block that it is of, and what was written before it."""
+        self._blocks.append(Written(raw, number, len(self._shown)))
 
     def _write_copy(self, chain: Chain) -> None:
         # A copy may have several runs of characters, but is written at the first.
@@ -224,7 +299,13 @@ class TagWriter:
             self._parts.append(" ")
 
     def _write_point(
-        self, where: int, chain: Chain, raw: str, text: str | None, place: int
+        self,
+        where: int,
+        chain: Chain,
+        raw: str,
+        text: str | None,
+        blocks: Sequence[tuple[str, int]],
+        place: int,
     ) -> None:
         following = self._translation[place : place + 1]
         if raw.isspace() and not (self._last.isspace() or following.isspace()):
@@ -234,6 +315,8 @@ class TagWriter:
             self._add_space(around, where - len(text) if text else -1, text or raw)
         if self._opened != chain and self._syntax.reopens:
             self._go_to(chain)
+        for block in blocks:
+            self._note_block(*block)
         self._parts.append(raw)
         self._shown.append(text or "")
         if text:
@@ -264,10 +347,14 @@ class TagWriter:
         shared = count_shared(self._opened, chain)
         for number in reversed(self._opened[shared:]):
             self._parts.append(elements[number].closing)
+            if elements[number].is_block:
+                self._note_block(elements[number].closing, number)
         for number in chain[shared:]:
             tag = spell(elements[number].opening)
             is_again = number in self._written and tag.startswith("<")
             self._parts.append(_without_id(tag) if is_again else tag)
+            if elements[number].is_block:
+                self._note_block(tag, number)
             self._written.add(number)
         self._opened = chain
 
