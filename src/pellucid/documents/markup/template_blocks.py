@@ -105,8 +105,12 @@ def _braces(text: str, family: str, sign: str, word: str, inside: str) -> Token 
             return Token("end" if word == "end" else "start", text, family)
     elif sign == ":" and word in _MIDDLES:
         return Token("end", text, MIDDLE)
-    elif sign in ("#", "/") and word and not inside.endswith("#"):
-        return Token("end" if sign == "/" else "start", text, f"{{{word}")
+    elif sign == "/" and word:
+        return Token("end", text, f"{{{word}")
+    elif sign == "#" and word in _OPENERS:
+        return Token("start", text, f"{{{word}")
+    elif sign == "#" and word and not inside.endswith("#"):
+        return Token("void", text, f"{{{word}")
     elif not sign and word and word == inside.lower():
         return Token("void", text, f"{{{word}")
     return None
