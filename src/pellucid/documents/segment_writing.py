@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -54,6 +55,7 @@ SOURCE = "not all of its codes or cues have a place in the translation, so that 
 DIFFERS = "placeholders differ from those of the source"
 EMPTIED = "an element that had words has none"
 OTHER = "the likeliest translation changes the blocks of a template, so that another one stands"
+BROKEN = "a placeholder that tags cut was lost, so that the source stays"
 MOVED = "the text within or between the tags of a template has changed"
 CUT = "a tag of a template stands within a word"
 EMPTY = "the translation is empty, so that the source stays"
@@ -106,11 +108,16 @@ def write_segment(
         links = [(place, int(place * share)) for place in plain]
     # The model read the text without the white space at its edges.
     whole = f"{own[: len(own) - len(own.lstrip())]}{text.strip()}{own[len(own.rstrip()) :]}"
+    broken = _broken(segment)
     for one in _ways(segment):
         placed = write_placed(Alignment(one, whole, *words, links))
         written, shown = (in_order(segment, text) for text in placed[:2])
         if not _keeps_blocks(segment, placed):
             continue
+        lost = broken - Counter(_find_shapes(segment, shown))
+        if lost:
+            segment.reason = f"{BROKEN}: {' '.join(lost)}"
+            return
         if written == spell(segment.pieces) or _is_same(segment, written, shown):
             segment.written = written
             segment.reason = (
@@ -188,12 +195,32 @@ def _what_differs(segment: Segment, written: str, shown: str) -> str:
     return ""
 
 
+def _broken(segment: Segment) -> Counter[str]:
+    """Count the placeholders that tags cut: they are text, and no model needs to keep them."""
+    elements = segment.elements.values()
+    own = [*elements, *segment.points]
+    borders = sorted(place for one in own for place in (one.start, one.end) if not one.is_copy)
+    copies = sorted((one.start, one.end) for one in elements if one.is_copy)
+    found = Counter[str]()
+    for one in find_placeholders(segment.text, has_markup=segment.syntax.has_markup):
+        border = bisect_right(borders, one.start)
+        copy = bisect_left(copies, (one.end, one.end)) - 1
+        # With brackets nothing else is meant; `$name<b>er</b>` is a name before a tag.
+        is_whole = one.kind == "brace" or one.text.startswith("%(")
+        is_copied = not is_whole and copy >= 0 and copies[copy][1] > one.start
+        if one.token is None and border < len(borders) and borders[border] < one.end:
+            found[one.text] += not is_copied
+    return +found
+
+
 def _shapes(segment: Segment, text: str) -> Counter[str]:
     """Count what has the shape of a placeholder, also over tags, and braces of any kind."""
+    return Counter(_find_shapes(segment, text)) + Counter(re.findall("[{}]", text))
+
+
+def _find_shapes(segment: Segment, text: str) -> Iterator[str]:
     found = find_placeholders(text, has_markup=segment.syntax.has_markup)
-    return Counter(one.text for one in found if one.token is None) + Counter(
-        re.findall("[{}]", text)
-    )
+    return (one.text for one in found if one.token is None)
 
 
 def _ways(segment: Segment) -> Iterator[Segment]:

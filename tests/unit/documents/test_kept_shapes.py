@@ -12,7 +12,7 @@ from growing import MOST, exponent
 from pellucid.documents.formats import FORMATS
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.markup.split_messages import find_split_messages
-from pellucid.documents.segment_writing import CUT, DIFFERS, EMPTIED, write_segment
+from pellucid.documents.segment_writing import BROKEN, CUT, DIFFERS, EMPTIED, write_segment
 from pellucid.documents.units import How, Unit
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
@@ -202,3 +202,26 @@ def test_what_only_looks_like_a_tag_of_a_block_is_shown(text: str) -> None:
     (segment,) = segments_of(parts_of("json", f'{{"a": "{text}"}}'))
     assert segment.text == text
     assert not segment.blocks
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("html", "<p>Hello {na<b>me</b>}, the dog</p>"),
+        ("html", "<p>Hello %(na<i>me</i>)s, the dog</p>"),
+        ("markdown", "Hello {na**me**}, the dog\n"),
+        ("xliff", XLIFF.format('Hello {na<g id="1">me</g>}, the dog')),
+        ("xliff", XLIFF.format('Hello {na<x id="1"/>me}, the dog')),
+    ],
+)
+def test_placeholder_that_tags_cut_is_kept_or_the_source_stays(name: str, document: str) -> None:
+    found, reason = translated(name, document, "Bonjour, le chien", [(0, 0), (2, 1), (3, 2)])
+    assert "Bonjour" not in found
+    assert reason.startswith(BROKEN)
+    (segment,) = segments_of(parts_of(name, document))
+    kept = segment.text.replace("Hello", "Bonjour").replace("the dog", "le chien")
+    found, reason = translated(name, document, kept, [(0, 0), (1, 1), (2, 2), (3, 3)])
+    assert document.replace("Hello", "Bonjour").replace("the dog", "le chien") == found or (
+        name == "xliff" and "Bonjour {na<" in found
+    )
+    assert reason == ""

@@ -109,9 +109,9 @@ def _braces(text: str, family: str, sign: str, word: str, inside: str) -> Token 
         return Token("end", text, f"{{{word}")
     elif sign == "#" and word in _OPENERS:
         return Token("start", text, f"{{{word}")
-    elif sign == "#" and word and not inside.endswith("#"):
-        return Token("void", text, f"{{{word}")
-    elif not sign and word and word == inside.lower():
+    elif (sign == "#" and word and not inside.endswith("#")) or (
+        not sign and word and word == inside.lower()
+    ):
         return Token("void", text, f"{{{word}")
     return None
 
