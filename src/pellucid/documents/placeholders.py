@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pellucid.documents.markup.lexing import Token, unescape
-from pellucid.documents.markup.placeholder_shapes import IN_ORDER, find_placeholders
+from pellucid.documents.markup.placeholder_shapes import IN_ORDER, Placeholder, find_placeholders
 from pellucid.documents.markup.segments import ACCELERATOR, Maker, Segment, Spelled, Syntax
 from pellucid.documents.markup.template_blocks import block_tags
 
+CLOSES = {
+    **dict.fromkeys("\u202a\u202b\u202d\u202e", "\u202c"),
+    **dict.fromkeys("\u2066\u2067\u2068", "\u2069"),
+}
+"""Signs that begin a part of another direction of writing, each with the sign that ends it."""
 _LONE_PERCENT = re.compile(r"(?<![0-9%])(?<![0-9][ \u00a0\u202f])%(?!%)(?:[a-zA-Z]\b)?")
 
 ACCELERATORS = re.compile(
@@ -31,7 +37,8 @@ def add_text(
         is_interface: True if the text may have one accelerator, which is left out.
         has_copied_tags: as for `find_placeholders`.
     """
-    found = [*find_placeholders(spelled.text, has_copied_tags=has_copied_tags)]
+    shapes = find_placeholders(spelled.text, has_copied_tags=has_copied_tags)
+    found = _with_signs(spelled.text, shapes)
     blocks = block_tags([one.text for one in found])
     each = zip(found, blocks, strict=True)
     marks = [(one.start, one.end, block or one.token) for one, block in each]
@@ -56,7 +63,7 @@ def add_text(
 def add_html_text(maker: Maker, raw: str) -> None:
     """Add text of HTML, as it is written, to a segment, with its placeholders as copies."""
     place = 0
-    found = [*find_placeholders(raw, has_markup=False)]
+    found = _with_signs(raw, find_placeholders(raw, has_markup=False))
     for one, token in zip(found, block_tags([one.text for one in found]), strict=True):
         maker.write(raw[place : one.start])
         if token is None:
@@ -65,6 +72,18 @@ def add_html_text(maker: Maker, raw: str) -> None:
             maker.add_tag(token, [one.text])
         place = one.end
     maker.write(raw[place:])
+
+
+def _with_signs(text: str, found: Iterable[Placeholder]) -> list[Placeholder]:
+    """Read a placeholder with the signs around it that set its direction of writing."""
+    wide = list[Placeholder]()
+    for one in found:
+        closer = CLOSES.get(text[max(0, one.start - 1) : one.start])
+        if one.token is None and closer is not None and text[one.end : one.end + 1] == closer:
+            own = text[one.start - 1 : one.end + 1]
+            one = Placeholder(one.start - 1, one.end + 1, one.kind, own)
+        wide.append(one)
+    return wide
 
 
 def make_segment(spelled: Spelled, syntax: Syntax, *, is_interface: bool = False) -> Segment:

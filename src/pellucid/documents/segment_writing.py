@@ -14,10 +14,12 @@ from pellucid.documents.markup.placeholder_shapes import find_placeholders
 from pellucid.documents.markup.placing import write_placed
 from pellucid.documents.markup.segments import Element, Segment, spell
 from pellucid.documents.markup.tag_writing import Placed
-from pellucid.documents.placeholders import in_order, keeps_copies, without_surplus
+from pellucid.documents.placeholders import CLOSES, in_order, keeps_copies, without_surplus
 from pellucid.languages.letters import is_unspaced
 
 _STOPS = ".!?…。！？।۔؟ "
+_DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Signs that begin and end a part of another direction of writing."""
 _LOOSE = re.compile(r" +([.,…)]+)(?=\s|\Z)")
 """Signs after a space that takes the place of a word that was left out."""
 
@@ -96,6 +98,7 @@ def write_segment(
         last = len(own.rstrip(_STOPS))
         if text[-1:].isalnum() and last in (one.end for one in segment.elements.values()):
             text += own[last:].rstrip()
+    text = _paired_signs(text) if _paired_signs(own) == own else text
     if not text.strip():
         segment.reason = EMPTY
         return
@@ -127,6 +130,24 @@ def write_segment(
             )
             return
     segment.reason = SOURCE
+
+
+def _paired_signs(text: str) -> str:
+    """Leave out signs of a direction of writing that have lost their partner."""
+    if not _DIRECTIONS.search(text):
+        return text
+    opened = dict[str, list[int]]()
+    lone = set[int]()
+    for sign in _DIRECTIONS.finditer(text):
+        closer = CLOSES.get(sign[0])
+        if closer is not None:
+            opened.setdefault(closer, []).append(sign.start())
+        elif opened.get(sign[0]):
+            opened[sign[0]].pop()
+        else:
+            lone.add(sign.start())
+    lone.update(*opened.values())
+    return "".join(sign for place, sign in enumerate(text) if place not in lone)
 
 
 def _fits(segment: Segment, answer: LinkedTranslation, source_words: Sequence[str]) -> bool:

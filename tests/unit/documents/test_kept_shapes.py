@@ -225,3 +225,24 @@ def test_placeholder_that_tags_cut_is_kept_or_the_source_stays(name: str, docume
         name == "xliff" and "Bonjour {na<" in found
     )
     assert reason == ""
+
+
+@pytest.mark.parametrize(("opener", "closer"), ["\u202b\u202c", "\u2066\u2069", "\u2068\u2069"])
+@pytest.mark.parametrize(("name", "frame"), FRAMES)
+def test_signs_of_direction_around_a_placeholder_stay_together(
+    opener: str, closer: str, name: str, frame: str
+) -> None:
+    document = frame.format(f"Hello {opener}{{name}}{closer}, the dog")
+    own = f"{opener}{{name}}{closer}"
+    found, reason = translated(name, document, f"Bonjour {own}, le chien")
+    assert found == frame.format(f"Bonjour {own}, le chien")
+    assert reason == ""
+    # The model loses the placeholder, or one of the signs.
+    answers = ("Bonjour, le chien", f"Bonjour {{name}}{closer}, le chien", "Bonjour {name}, le")
+    for answer in answers:
+        found, _ = translated(name, document, answer, [(0, 0), (2, 1)])
+        assert found.count(opener) == found.count(closer)
+        assert found.count("{name}") == 1
+    document = frame.format(f"Hello {opener}{{name}} dog{closer}.")
+    found, _ = translated(name, document, f"Bonjour {opener}{{name}} chien.", [(0, 0)])
+    assert found == frame.format("Bonjour {name} chien.")
