@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, groupby
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from itertools import chain as join
 from typing import NamedTuple
 
+from pellucid.documents.markup.block_holding import HeldBlocks, once_each
 from pellucid.documents.markup.lexing import Token, unescape
 from pellucid.documents.markup.linked_words import (
     Alignment,
     Chain,
     Span,
-    common,
     count_shared,
     find_letters,
 )
@@ -72,18 +72,8 @@ class TagWriter:
         # Where a tag may stand only once, an element keeps its longest run of characters.
         elements = self._segment.elements
         self._chains = chains if reopens else once_each(chains, elements)
-        # A block of a template, too: another copy of it would be another condition.
-        blocks = [number for number, one in elements.items() if one.is_block]
-        self._is_split = False
-        if blocks:
-            given = self._chains
-            self._chains = once_each(given, blocks)
-            self._is_split = self._chains != given
-        self._spans = dict[int, tuple[int, int]]()
-        for place, chain in enumerate(self._chains if blocks else ()):
-            for number in chain:
-                start = self._spans.get(number, (place, place))[0]
-                self._spans[number] = (start, place + 1)
+        self._held = HeldBlocks(self._chains, elements)
+        self._chains = self._held.chains
         self._blocks: list[Written] = []
         self._reached = reached
         self._parts: list[str] = []
@@ -197,7 +187,7 @@ class TagWriter:
             written = self._syntax.finish(self._segment, written)
         places = list(accumulate(map(len, self._shown), initial=0))
         blocks = [one._replace(place=places[one.place]) for one in self._blocks]
-        return Placed(written, "".join(self._shown), blocks, is_split=self._is_split)
+        return Placed(written, "".join(self._shown), blocks, is_split=self._held.is_split)
 
     def _find_points(self) -> list[_Point]:
         """Find where parts without text go.
@@ -218,7 +208,7 @@ class TagWriter:
             # A tag without its partner must not pass another one, which may be its own.
             if point.is_half:
                 target = max(least, target)
-            target = self._hold(target, point.start, point.parents)
+            target = self._held.hold(target, point.start, point.parents)
             if point.is_half:
                 least = max(least, target)
             raw = spell(point.opening)
@@ -229,8 +219,8 @@ class TagWriter:
                 and self._segment.text[start - 1 : start] == " "
                 and self._translation[target : target + 1] in ("", *_CLOSING)
             )
-            group = self._block_of(point.parents)
-            blocks = ((raw, group),) if point.is_block else ()
+            group = self._held.block_of(point.parents)
+            blocks: Sequence[tuple[str, int]] = ((raw, group),) if point.is_block else ()
             found.append((target, start, point.parents, raw, None if is_apart else "", blocks))
         inner = (one.parents for one in (*self._segment.points, *elements.values()))
         held = set(join.from_iterable({*self._chains, *(inner if self._syntax.reopens else ())}))
@@ -244,30 +234,12 @@ class TagWriter:
                 if is_lost_copy:  # It stays after the one that it touches.
                     target = max(target, last[1]) if last[0] == one.start else target
                     last = (one.end, target)
-                target = self._hold(target, where, one.parents)
-                blocks = ((spell(one.opening), number), (one.closing, number)) * one.is_block
+                target = self._held.hold(target, where, one.parents)
+                pair = ((spell(one.opening), number), (one.closing, number))
+                blocks = pair if one.is_block else ()
                 found.append((target, where, one.parents, raw, text, blocks))
                 self._written.add(number)
         return sorted(found, key=lambda point: point[:2])
-
-    def _block_of(self, parents: Chain) -> int:
-        """Find the innermost block of a template."""
-        elements = self._segment.elements
-        return next((one for one in reversed(parents) if elements[one].is_block), -1)
-
-    def _hold(self, target: int, start: int, parents: Chain) -> int:
-        """Keep a part within the blocks that it is in, and out of others."""
-        elements = self._segment.elements
-        for number in parents:
-            if elements[number].is_block:
-                first, last = self._spans.setdefault(number, (target, target))
-                target = min(max(first, target), last)
-        if 0 < target < len(self._chains):
-            for number in common(self._chains[target - 1], self._chains[target]):
-                if elements[number].is_block and number not in parents:
-                    span = self._spans[number]
-                    return span[start > elements[number].start]
-        return target
 
     def _note_block(self, raw: str, number: int) -> None:
         """Note a tag of a template, the block that it is of, and what was written before it."""
@@ -364,34 +336,6 @@ def _without_id(tag: str) -> str:
     name = re.match(r"<[^\s/>]+", tag)
     found = Token("start", tag, name[0][1:] if name else "").attributes().get("id")
     return tag if found is None else tag[: found.start()] + tag[found.end() :]
-
-
-def once_each(chains: Sequence[Chain], numbers: Iterable[int]) -> list[Chain]:
-    """Keep each element around its longest run of characters only."""
-    runs = [(chain, len(list(same))) for chain, same in groupby(chains)]
-    places: dict[int, list[int]] = {}
-    for place, (chain, _) in enumerate(runs):
-        for number in chain:
-            places.setdefault(number, []).append(place)
-    for number in numbers:
-        spans: list[tuple[int, int, int]] = []
-        last: Chain = ()
-        for place in places.get(number, ()):
-            chain, count = runs[place]
-            own = chain[: chain.index(number) + 1]
-            # Neighbors within the same elements are one run.
-            if spans and spans[-1][2] == place and own == last:
-                before, start, _ = spans.pop()
-                spans.append((before + count, start, place + 1))
-            else:
-                spans.append((count, place, place + 1))
-            last = own
-        _, start, end = max(spans, default=(0, 0, 0))
-        for place in places.get(number, ()):
-            chain, count = runs[place]
-            if not start <= place < end:
-                runs[place] = (tuple(n for n in chain if n != number), count)
-    return [chain for chain, count in runs for _ in range(count)]
 
 
 def find_accelerator(text: str, place: int, translation: str) -> int:
