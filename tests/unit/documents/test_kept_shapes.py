@@ -12,7 +12,7 @@ from growing import MOST, exponent
 from pellucid.documents.formats import FORMATS
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.markup.split_messages import find_split_messages
-from pellucid.documents.segment_writing import BROKEN, CUT, DIFFERS, EMPTIED, write_segment
+from pellucid.documents.segment_writing import BROKEN, CUT, DIFFERS, EMPTIED, OTHER, write_segment
 from pellucid.documents.units import How, Unit
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
@@ -246,3 +246,31 @@ def test_signs_of_direction_around_a_placeholder_stay_together(
     document = frame.format(f"Hello {opener}{{name}} dog{closer}.")
     found, _ = translated(name, document, f"Bonjour {opener}{{name}} chien.", [(0, 0)])
     assert found == frame.format("Bonjour {name} chien.")
+
+
+def test_translation_that_keeps_a_block_is_taken_before_a_likelier_one() -> None:
+    parts = parts_of("json", '{"a": "The {% if x %}red car{% endif %} is old."}')
+    (segment,) = segments_of(parts)
+    words = segment.text.split()
+    lost = Answer("Elle est vieille.", ["Elle", "est", "vieille."], [(3, 1), (4, 2)])
+    kept = Answer(
+        "La voiture rouge est vieille.",
+        ["La", "voiture", "rouge", "est", "vieille."],
+        [(0, 0), (1, 2), (2, 1), (3, 3), (4, 4)],
+    )
+    write_segment(segment, [lost, kept], words)
+    assert "".join(map(str, parts)) == '{"a": "La {% if x %}voiture rouge{% endif %} est vieille."}'
+    assert segment.reason == OTHER
+    write_segment(segment, [kept, lost], words)
+    assert segment.reason == ""
+
+
+@pytest.mark.parametrize(
+    "motif",
+    ["a {% if x %}b{% endif %} ", "{{#if x}}a ", "{b}a{/b} ", "{% else %}a", "<?php ", "[% "],
+)
+def test_blocks_are_written_in_linear_time(motif: str) -> None:
+    def write(text: str) -> None:
+        translated("html", f"<p>The {text}", "Le chien", [(0, 0)])
+
+    assert exponent(write, "{}", motif, 4000) < MOST

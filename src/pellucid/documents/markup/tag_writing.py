@@ -29,7 +29,7 @@ _CLOSING = frozenset(".,;:!?…)]}»”'’\"-/%。、，：；！？」』）�
 """Signs that take no space before them."""
 
 
-class Written(NamedTuple):
+class WrittenTag(NamedTuple):
     """A tag of a template: what it says, the block that it is of or -1, its place in the text."""
 
     raw: str
@@ -49,7 +49,7 @@ class Placed(NamedTuple):
 
     written: str
     shown: str
-    blocks: Sequence[Written]
+    blocks: Sequence[WrittenTag]
     is_split: bool
 
 
@@ -74,7 +74,7 @@ class TagWriter:
         self._chains = chains if reopens else once_each(chains, elements)
         self._held = HeldBlocks(self._chains, elements)
         self._chains = self._held.chains
-        self._blocks: list[Written] = []
+        self._blocks: list[WrittenTag] = []
         self._reached = reached
         self._parts: list[str] = []
         self._shown: list[str] = []
@@ -243,7 +243,7 @@ class TagWriter:
 
     def _note_block(self, raw: str, number: int) -> None:
         """Note a tag of a template, the block that it is of, and what was written before it."""
-        self._blocks.append(Written(raw, number, len(self._shown)))
+        self._blocks.append(WrittenTag(raw, number, len(self._shown)))
 
     def _write_copy(self, chain: Chain) -> None:
         # A copy may have several runs of characters, but is written at the first.
