@@ -15,6 +15,7 @@ from markdown_it.token import Token as InlineToken
 from pellucid.documents.markup.lexing import Token, cut_html
 from pellucid.documents.markup.reading import read_segments
 from pellucid.documents.markup.segments import Maker, Piece, Segment, Spelled, Syntax
+from pellucid.documents.markup.template_blocks import as_block
 from pellucid.documents.placeholders import add_text
 from pellucid.documents.units import Source, Unit
 
@@ -290,7 +291,8 @@ class _Reader:
             self._maker.add_tag(Token("start" if mark[2] == "open" else "end", raw, mark[1]), [raw])
         elif item.kind == "html_inline":
             tokens = [*cut_html(raw)]
-            self._maker.add_tag(tokens[0] if len(tokens) == 1 else Token("other", raw), [raw])
+            tag = tokens[0] if len(tokens) == 1 else Token("other", raw)
+            self._maker.add_tag(as_block(tag), [raw])
         elif item.kind == "image":
             start = item.start + 2
             end = item.start + 2 + len(item.shown)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pellucid.documents.markup.lexing import Token, unescape
 from pellucid.documents.markup.placeholder_shapes import IN_ORDER, Placeholder, find_placeholders
 from pellucid.documents.markup.segments import ACCELERATOR, Maker, Segment, Spelled, Syntax
+from pellucid.documents.markup.template_blocks import block_tags
 
+CLOSES = {
+    **dict.fromkeys("\u202a\u202b\u202d\u202e", "\u202c"),
+    **dict.fromkeys("\u2066\u2067\u2068", "\u2069"),
+}
+"""Signs that begin a part of another direction of writing, each with the sign that ends it."""
 _LONE_PERCENT = re.compile(r"(?<![0-9%])(?<![0-9][ \u00a0\u202f])%(?!%)(?:[a-zA-Z]\b)?")
-_STATEMENTS = ("{%", "<%")
 
 ACCELERATORS = re.compile(
     r"(?:(?<![^\W_])&|(?<=[^\W\d_])&(?=[a-z])|(?<!\w)_)(?=[^\W\d_])(?!\w*[;_=])"
@@ -31,8 +37,11 @@ def add_text(
         is_interface: True if the text may have one accelerator, which is left out.
         has_copied_tags: as for `find_placeholders`.
     """
-    found = find_placeholders(spelled.text, has_copied_tags=has_copied_tags)
-    marks = [(one.start, one.end, _statement(one) or one.token) for one in found]
+    shapes = find_placeholders(spelled.text, has_copied_tags=has_copied_tags)
+    found = _with_signs(spelled.text, shapes)
+    blocks = block_tags([one.text for one in found])
+    each = zip(found, blocks, strict=True)
+    marks = [(one.start, one.end, block or one.token) for one, block in each]
     if is_interface:
         inside = {place for start, end, _ in marks for place in range(start, end)}
         keys = [one for one in ACCELERATORS.finditer(spelled.text) if one.start() not in inside]
@@ -54,9 +63,9 @@ def add_text(
 def add_html_text(maker: Maker, raw: str) -> None:
     """Add text of HTML, as it is written, to a segment, with its placeholders as copies."""
     place = 0
-    for one in find_placeholders(raw, has_markup=False):
+    found = _with_signs(raw, find_placeholders(raw, has_markup=False))
+    for one, token in zip(found, block_tags([one.text for one in found]), strict=True):
         maker.write(raw[place : one.start])
-        token = _statement(one)
         if token is None:
             maker.add_copy([one.text], " ".join(unescape(one.text).split()), "")
         else:
@@ -65,11 +74,16 @@ def add_html_text(maker: Maker, raw: str) -> None:
     maker.write(raw[place:])
 
 
-def _statement(found: Placeholder) -> Token | None:
-    """Make a tag of what a template does and does not show, such as ``{% if x %}``."""
-    is_shown = found.text.startswith("<%=") or not found.text.startswith(_STATEMENTS)
-    # An end without a beginning: none may pass another one.
-    return None if is_shown else Token("end", found.text, found.text)
+def _with_signs(text: str, found: Iterable[Placeholder]) -> list[Placeholder]:
+    """Read a placeholder with the signs around it that set its direction of writing."""
+    wide = list[Placeholder]()
+    for one in found:
+        closer = CLOSES.get(text[max(0, one.start - 1) : one.start])
+        if one.token is None and closer is not None and text[one.end : one.end + 1] == closer:
+            own = text[one.start - 1 : one.end + 1]
+            one = Placeholder(one.start - 1, one.end + 1, one.kind, own)
+        wide.append(one)
+    return wide
 
 
 def make_segment(spelled: Spelled, syntax: Syntax, *, is_interface: bool = False) -> Segment:

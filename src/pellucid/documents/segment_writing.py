@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -12,9 +13,13 @@ from pellucid.documents.markup.linked_words import Alignment
 from pellucid.documents.markup.placeholder_shapes import find_placeholders
 from pellucid.documents.markup.placing import write_placed
 from pellucid.documents.markup.segments import Element, Segment, spell
-from pellucid.documents.placeholders import in_order, keeps_copies, without_surplus
+from pellucid.documents.markup.tag_writing import Placed
+from pellucid.documents.placeholders import CLOSES, in_order, keeps_copies, without_surplus
+from pellucid.languages.letters import is_unspaced
 
 _STOPS = ".!?…。！？।۔؟ "
+_DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Signs that begin and end a part of another direction of writing."""
 _LOOSE = re.compile(r" +([.,…)]+)(?=\s|\Z)")
 """Signs after a space that takes the place of a word that was left out."""
 
@@ -51,6 +56,10 @@ BY_ORDER = "placeholders were lost, and stand after the word before them"
 SOURCE = "not all of its codes or cues have a place in the translation, so that the source stays"
 DIFFERS = "placeholders differ from those of the source"
 EMPTIED = "an element that had words has none"
+OTHER = "the likeliest translation changes the blocks of a template, so that another one stands"
+BROKEN = "a placeholder that tags cut was lost, so that the source stays"
+MOVED = "the text within or between the tags of a template has changed"
+CUT = "a tag of a template stands within a word"
 EMPTY = "the translation is empty, so that the source stays"
 
 
@@ -70,8 +79,11 @@ def write_segment(
         source_words: the words of the text that links count.
     """
     own = segment.text
-    fitting = (one for one in answers if keeps_copies(segment, one.text))
-    found = next(fitting, None)
+    fitting = [one for one in answers if keeps_copies(segment, one.text)]
+    found = fitting[0] if fitting else None
+    if segment.blocks and found is not None:
+        found = next((one for one in fitting if _fits(segment, one, source_words)), found)
+        segment.reason = "" if found is fitting[0] else OTHER
     answer = found or answers[0]
     text = answer.text
     links = answer.alignment
@@ -86,6 +98,7 @@ def write_segment(
         last = len(own.rstrip(_STOPS))
         if text[-1:].isalnum() and last in (one.end for one in segment.elements.values()):
             text += own[last:].rstrip()
+    text = _paired_signs(text) if _paired_signs(own) == own else text
     if not text.strip():
         segment.reason = EMPTY
         return
@@ -98,14 +111,96 @@ def write_segment(
         links = [(place, int(place * share)) for place in plain]
     # The model read the text without the white space at its edges.
     whole = f"{own[: len(own) - len(own.lstrip())]}{text.strip()}{own[len(own.rstrip()) :]}"
+    broken = _broken(segment)
     for one in _ways(segment):
         placed = write_placed(Alignment(one, whole, *words, links))
-        written, shown = (in_order(segment, text) for text in placed)
+        written, shown = (in_order(segment, text) for text in placed[:2])
+        if not _keeps_blocks(segment, placed):
+            continue
+        lost = broken - Counter(_find_shapes(segment, shown))
+        if lost:
+            segment.reason = f"{BROKEN}: {' '.join(lost)}"
+            return
         if written == spell(segment.pieces) or _is_same(segment, written, shown):
             segment.written = written
-            segment.reason = segment.reason or _what_differs(segment, written, shown)
+            segment.reason = (
+                segment.reason
+                or _what_moved(segment, placed)
+                or _what_differs(segment, written, shown)
+            )
             return
     segment.reason = SOURCE
+
+
+def _paired_signs(text: str) -> str:
+    """Leave out signs of a direction of writing that have lost their partner."""
+    if not _DIRECTIONS.search(text):
+        return text
+    opened = dict[str, list[int]]()
+    lone = set[int]()
+    for sign in _DIRECTIONS.finditer(text):
+        closer = CLOSES.get(sign[0])
+        if closer is not None:
+            opened.setdefault(closer, []).append(sign.start())
+        elif opened.get(sign[0]):
+            opened[sign[0]].pop()
+        else:
+            lone.add(sign.start())
+    lone.update(*opened.values())
+    return "".join(sign for place, sign in enumerate(text) if place not in lone)
+
+
+def _fits(segment: Segment, answer: LinkedTranslation, source_words: Sequence[str]) -> bool:
+    """Tell whether a translation keeps the blocks of templates, and the words in them."""
+    if answer.alignment is None:
+        return False
+    own = segment.text
+    whole = f"{own[: len(own) - len(own.lstrip())]}{answer.text.strip()}{own[len(own.rstrip()) :]}"
+    placed = write_placed(Alignment(segment, whole, source_words, answer.words, answer.alignment))
+    return _keeps_blocks(segment, placed) and not _what_moved(segment, placed)
+
+
+def _keeps_blocks(segment: Segment, placed: Placed) -> bool:
+    """Tell whether each block of a template is there once, its tags in the order of the source."""
+    if not segment.blocks:
+        return True
+    wanted = dict[int, list[str]]()
+    elements = segment.elements
+    for point in segment.points:
+        if point.is_block:
+            group = next((one for one in reversed(point.parents) if elements[one].is_block), -1)
+            wanted.setdefault(group, []).append(spell(point.opening))
+    for number, one in elements.items():
+        if one.is_block:
+            wanted[number] = [spell(one.opening), *wanted.get(number, ()), one.closing]
+    found = dict[int, list[str]]()
+    for raw, block, _ in placed.blocks:
+        found.setdefault(block, []).append(raw)
+    return wanted == found
+
+
+def _what_moved(segment: Segment, placed: Placed) -> str:
+    """Say what a translation changes in the blocks of templates, such as ``{% if x %}``."""
+    own = segment.blocks
+    for raw, place in own:
+        around = segment.text[max(0, place - 1) : place + 1]
+        # In scripts without spaces words always touch.
+        if (
+            place > 0
+            and len(around) == 2
+            and around.isalpha()
+            and not any(map(is_unspaced, around))
+        ):
+            return f"{CUT}: {raw}"
+    if placed.is_split or [raw for raw, _ in own] != [one.raw for one in placed.blocks]:
+        return MOVED
+    for one, other, first, second in zip(
+        own, own[1:], placed.blocks, placed.blocks[1:], strict=False
+    ):
+        had_words = any(map(str.isalpha, segment.text[one[1] : other[1]]))
+        if had_words != any(map(str.isalpha, placed.shown[first.place : second.place])):
+            return f"{MOVED}: {one[0]}"
+    return ""
 
 
 def _what_differs(segment: Segment, written: str, shown: str) -> str:
@@ -121,12 +216,32 @@ def _what_differs(segment: Segment, written: str, shown: str) -> str:
     return ""
 
 
+def _broken(segment: Segment) -> Counter[str]:
+    """Count the placeholders that tags cut: they are text, and no model needs to keep them."""
+    elements = segment.elements.values()
+    own = [*elements, *segment.points]
+    borders = sorted(place for one in own for place in (one.start, one.end) if not one.is_copy)
+    copies = sorted((one.start, one.end) for one in elements if one.is_copy)
+    found = Counter[str]()
+    for one in find_placeholders(segment.text, has_markup=segment.syntax.has_markup):
+        border = bisect_right(borders, one.start)
+        copy = bisect_left(copies, (one.end, one.end)) - 1
+        # With brackets nothing else is meant; `$name<b>er</b>` is a name before a tag.
+        is_whole = one.kind == "brace" or one.text.startswith("%(")
+        is_copied = not is_whole and copy >= 0 and copies[copy][1] > one.start
+        if one.token is None and border < len(borders) and borders[border] < one.end:
+            found[one.text] += not is_copied
+    return +found
+
+
 def _shapes(segment: Segment, text: str) -> Counter[str]:
     """Count what has the shape of a placeholder, also over tags, and braces of any kind."""
+    return Counter(_find_shapes(segment, text)) + Counter(re.findall("[{}]", text))
+
+
+def _find_shapes(segment: Segment, text: str) -> Iterator[str]:
     found = find_placeholders(text, has_markup=segment.syntax.has_markup)
-    return Counter(one.text for one in found if one.token is None) + Counter(
-        re.findall("[{}]", text)
-    )
+    return (one.text for one in found if one.token is None)
 
 
 def _ways(segment: Segment) -> Iterator[Segment]:

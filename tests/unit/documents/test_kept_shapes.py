@@ -12,7 +12,7 @@ from growing import MOST, exponent
 from pellucid.documents.formats import FORMATS
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.markup.split_messages import find_split_messages
-from pellucid.documents.segment_writing import DIFFERS, EMPTIED, write_segment
+from pellucid.documents.segment_writing import BROKEN, CUT, DIFFERS, EMPTIED, OTHER, write_segment
 from pellucid.documents.units import How, Unit
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
@@ -129,3 +129,148 @@ def test_element_that_held_words_and_holds_none_is_reported() -> None:
     found, reason = translated("json", document, "Pourquoi pas en ajouter ?", [(2, 2), (3, 3)])
     assert found == '{"a": "Pourquoi pas <a href=\\"%(url)s\\">en ajouter</a> ?"}'
     assert reason == ""
+
+
+BLOCKS = [
+    ("{% if x %}", "{% endif %}"),
+    ("<% if (x) { %>", "<% } %>"),
+    ("{% trans %}", "{% endtrans %}"),
+    ("{{#if x}}", "{{/if}}"),
+    ("{#if x}", "{/if}"),
+    ("<?php if(x): ?>", "<?php endif ?>"),
+    ("<?php if ($a->b) { ?>", "<?php } ?>"),
+    ("[% IF x %]", "[% END %]"),
+    ("{{ if .x }}", "{{ end }}"),
+    ("{b}", "{/b}"),
+]
+FRAMES = [
+    ("json", '{{"a": "{}"}}'),
+    ("html", "<p>{}</p>"),
+    ("markdown", "{}\n"),
+    ("strings", '"a" = "{}";\n'),
+]
+
+
+@pytest.mark.parametrize(("name", "frame"), FRAMES)
+@pytest.mark.parametrize(("opener", "closer"), BLOCKS)
+def test_blocks_of_templates_stay_around_the_words_that_they_had(
+    opener: str, closer: str, name: str, frame: str
+) -> None:
+    document = frame.format(f"The {opener}red car{closer} is old.")
+    links = [(0, 0), (1, 2), (2, 1), (3, 3), (4, 4)]
+    found, reason = translated(name, document, "La voiture rouge est vieille.", links)
+    assert found == frame.format(f"La {opener}voiture rouge{closer} est vieille.")
+    assert reason == ""
+
+
+@pytest.mark.parametrize(("name", "frame"), FRAMES)
+@pytest.mark.parametrize(("opener", "closer"), BLOCKS)
+def test_words_that_leave_a_block_are_reported(
+    opener: str, closer: str, name: str, frame: str
+) -> None:
+    document = frame.format(f"The {opener}red car{closer} is old.")
+    links = [(0, 0), (1, 3), (2, 1), (3, 2), (4, 4)]
+    found, reason = translated(name, document, "La voiture est rouge vieille.", links)
+    assert found.index(opener) < found.index(closer)
+    assert reason
+    found, reason = translated(name, document, "Elle est vieille.", [(3, 1), (4, 2)])
+    assert found.index(opener) < found.index(closer)
+    assert reason
+
+
+def test_branches_of_a_block_keep_their_order_and_their_words() -> None:
+    document = '{"a": "The {% if x %}red{% else %}blue{% endif %} car"}'
+    links = [(0, 0), (1, 2), (2, 3), (3, 1)]
+    found, reason = translated("json", document, "La voiture rouge bleue", links)
+    assert found == '{"a": "La voiture {% if x %}rouge{% else %} bleue{% endif %}"}'
+    assert reason == ""
+    links = [(0, 0), (1, 3), (2, 2), (3, 1)]
+    found, reason = translated("json", document, "La voiture bleue rouge", links)
+    assert found.index("if x") < found.index("else") < found.index("endif")
+    assert reason
+
+
+def test_block_within_a_word_is_reported() -> None:
+    document = '{"a": "The car{{#if x}}s{{/if}} sleep"}'
+    found, reason = translated("json", document, "Les voitures dorment", [(0, 0), (1, 1), (2, 2)])
+    assert found == '{"a": "Les voiture{{#if x}}s{{/if}} dorment"}'
+    assert reason == f"{CUT}: {{{{#if x}}}}"
+
+
+@pytest.mark.parametrize("text", ["from {{ start }} to {{ end }}", "{b} and {c}", "Hi [% name %]"])
+def test_what_only_looks_like_a_tag_of_a_block_is_shown(text: str) -> None:
+    (segment,) = segments_of(parts_of("json", f'{{"a": "{text}"}}'))
+    assert segment.text == text
+    assert not segment.blocks
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("html", "<p>Hello {na<b>me</b>}, the dog</p>"),
+        ("html", "<p>Hello %(na<i>me</i>)s, the dog</p>"),
+        ("markdown", "Hello {na**me**}, the dog\n"),
+        ("xliff", XLIFF.format('Hello {na<g id="1">me</g>}, the dog')),
+        ("xliff", XLIFF.format('Hello {na<x id="1"/>me}, the dog')),
+    ],
+)
+def test_placeholder_that_tags_cut_is_kept_or_the_source_stays(name: str, document: str) -> None:
+    found, reason = translated(name, document, "Bonjour, le chien", [(0, 0), (2, 1), (3, 2)])
+    assert "Bonjour" not in found
+    assert reason.startswith(BROKEN)
+    (segment,) = segments_of(parts_of(name, document))
+    kept = segment.text.replace("Hello", "Bonjour").replace("the dog", "le chien")
+    found, reason = translated(name, document, kept, [(0, 0), (1, 1), (2, 2), (3, 3)])
+    assert document.replace("Hello", "Bonjour").replace("the dog", "le chien") == found or (
+        name == "xliff" and "Bonjour {na<" in found
+    )
+    assert reason == ""
+
+
+@pytest.mark.parametrize(("opener", "closer"), ["\u202b\u202c", "\u2066\u2069", "\u2068\u2069"])
+@pytest.mark.parametrize(("name", "frame"), FRAMES)
+def test_signs_of_direction_around_a_placeholder_stay_together(
+    opener: str, closer: str, name: str, frame: str
+) -> None:
+    document = frame.format(f"Hello {opener}{{name}}{closer}, the dog")
+    own = f"{opener}{{name}}{closer}"
+    found, reason = translated(name, document, f"Bonjour {own}, le chien")
+    assert found == frame.format(f"Bonjour {own}, le chien")
+    assert reason == ""
+    # The model loses the placeholder, or one of the signs.
+    answers = ("Bonjour, le chien", f"Bonjour {{name}}{closer}, le chien", "Bonjour {name}, le")
+    for answer in answers:
+        found, _ = translated(name, document, answer, [(0, 0), (2, 1)])
+        assert found.count(opener) == found.count(closer)
+        assert found.count("{name}") == 1
+    document = frame.format(f"Hello {opener}{{name}} dog{closer}.")
+    found, _ = translated(name, document, f"Bonjour {opener}{{name}} chien.", [(0, 0)])
+    assert found == frame.format("Bonjour {name} chien.")
+
+
+def test_translation_that_keeps_a_block_is_taken_before_a_likelier_one() -> None:
+    parts = parts_of("json", '{"a": "The {% if x %}red car{% endif %} is old."}')
+    (segment,) = segments_of(parts)
+    words = segment.text.split()
+    lost = Answer("Elle est vieille.", ["Elle", "est", "vieille."], [(3, 1), (4, 2)])
+    kept = Answer(
+        "La voiture rouge est vieille.",
+        ["La", "voiture", "rouge", "est", "vieille."],
+        [(0, 0), (1, 2), (2, 1), (3, 3), (4, 4)],
+    )
+    write_segment(segment, [lost, kept], words)
+    assert "".join(map(str, parts)) == '{"a": "La {% if x %}voiture rouge{% endif %} est vieille."}'
+    assert segment.reason == OTHER
+    write_segment(segment, [kept, lost], words)
+    assert segment.reason == ""
+
+
+@pytest.mark.parametrize(
+    "motif",
+    ["a {% if x %}b{% endif %} ", "{{#if x}}a ", "{b}a{/b} ", "{% else %}a", "<?php ", "[% "],
+)
+def test_blocks_are_written_in_linear_time(motif: str) -> None:
+    def write(text: str) -> None:
+        translated("html", f"<p>The {text}", "Le chien", [(0, 0)])
+
+    assert exponent(write, "{}", motif, 4000) < MOST

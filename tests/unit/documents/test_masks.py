@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pellucid.config import Recipe, validate
@@ -48,6 +48,7 @@ def lines(*pieces: str) -> st.SearchStrategy[str]:
 
 
 @given(lines("❷", "⓴", "https://x.y/❿"))
+@example("%s--all")
 def test_unmasking_gives_the_line_back_and_masking_twice_changes_nothing(line: str) -> None:
     masked, copies = mask(line)
     assert unmask(masked, copies) == line

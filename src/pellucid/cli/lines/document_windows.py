@@ -250,7 +250,7 @@ def _translate(
 
     kinds: dict[tuple[bool, bool], list[Segment]] = {}
     for one in segments:
-        kinds.setdefault((one.has_tags, bool(one.copies)), []).append(one)
+        kinds.setdefault((one.has_tags, bool(one.copies or one.blocks)), []).append(one)
     for (has_tags, has_copies), own in sorted(kinds.items(), key=lambda kind: kind[0]):
         if not has_copies:
             run(own, is_linked=has_tags)

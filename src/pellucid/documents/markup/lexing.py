@@ -19,8 +19,8 @@ _TAG = re.compile(
     r"""<(?P<end>/?)(?P<name>[a-zA-Z][^\s/>]*+)"""
     r"""(?P<rest>(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+)>"""
 )
-_OTHER = re.compile(r"<!--(?:-?>|.*?--!?>|.*)|<[!?][^>]*>?", re.DOTALL)
-"""A comment or a declaration."""
+_OTHER = re.compile(r"<!--(?:-?>|.*?--!?>|.*)|<\?(?:php\b|=).*?(?:\?>|\Z)|<[!?][^>]*>?", re.DOTALL)
+"""A comment, a part of a program in PHP, or a declaration."""
 _NEXT = re.compile(r"<(?=[a-zA-Z!?]|/[a-zA-Z])")
 _ATTRIBUTE = re.compile(
     # Never from within spaces: starting at each of many would take quadratic time.

@@ -18,7 +18,9 @@ _LATIN = "A-Za-z0-9_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"
 _NAME = rf"[A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f][{_LATIN}]{{0,60}}+"
 # Scripts without spaces between words, and Korean, which glues particles to what is before them.
 _GLUED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_NOT_WITHIN = rf"(?<![^\W{_GLUED}])"
+# A symbol is what touched before it was masked, also where only ASCII is letters.
+_SYMBOLS = "\u2776-\u277f\u24eb-\u24f4"
+_NOT_WITHIN = rf"(?<![^\W{_GLUED}])(?<![{_SYMBOLS}])"
 _WIDTH = r"[-+#0,(']{0,3}+(?:[0-9]{1,4}|\*(?:[0-9]{1,2}\$)?)?+(?:\.(?:[0-9]{1,4}|\*)?)?+"
 _LETTER = r"(?:hh|ll|[hlzjtLq]|I(?:32|64))?[diouxXeEfFgGcrsapnbBvqCS@]"
 # What is written right after a number: %dpx, 1920x1080 as %dx%d, %dth.
@@ -81,7 +83,9 @@ _SHAPES = {
     },
     "[": {
         "note": re.compile(r"\[\^[^\]\s]{1,40}\]"),
-        "code": re.compile(r"\[\[[A-Za-z_][\w.:-]{0,60}\]\]"),
+        "code": re.compile(
+            r"\[\[[A-Za-z_][\w.:-]{0,60}\]\]|\[%(?=[-+~#\s])(?:[^%]{1,400}+|%(?!\])){0,40}+%\]"
+        ),
     },
     "?": {
         "reference": re.compile(
@@ -90,7 +94,9 @@ _SHAPES = {
     },
     "&": {"entity": re.compile(r"&[a-zA-Z][a-zA-Z0-9]{1,30};|&#\w{1,8};")},
     "<": {
-        "code": re.compile(r"<%(?:[^%]{1,400}+|%(?!>)){0,40}+%>"),
+        "code": re.compile(
+            r"<%(?:[^%]{1,400}+|%(?!>)){0,40}+%>|<\?(?:php\b|=)(?:[^?]{1,400}+|\?(?!>)){0,40}+\?>"
+        ),
         "tag": re.compile(_TAG),
         "style": re.compile(r"<\d[\d:.]{1,20}>"),
     },

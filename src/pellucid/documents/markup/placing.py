@@ -24,7 +24,7 @@ from pellucid.documents.markup.linked_words import (
     find_letters,
 )
 from pellucid.documents.markup.segments import Segment
-from pellucid.documents.markup.tag_writing import TagWriter
+from pellucid.documents.markup.tag_writing import Placed, TagWriter
 
 _MANY = 1000
 """Letters of a word that decide which elements it is in."""
@@ -53,8 +53,8 @@ def place_tags(
     return write_placed(Alignment(segment, translation, source_words, target_words, links))[0]
 
 
-def write_placed(found: Alignment) -> tuple[str, str]:
-    """Write a translation with its tags, as the document does; return also its text."""
+def write_placed(found: Alignment) -> Placed:
+    """Write a translation with its tags, as the document does."""
     return TagWriter(found, *_Placing(found).place()).write()
 
 

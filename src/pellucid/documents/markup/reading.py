@@ -18,6 +18,7 @@ from pellucid.documents.markup.lexing import (
 )
 from pellucid.documents.markup.segments import QUOTED, Maker, Piece, Segment
 from pellucid.documents.markup.split_messages import find_split_messages
+from pellucid.documents.markup.template_blocks import as_block
 from pellucid.documents.placeholders import add_html_text
 from pellucid.languages.codes import are_same_language, read_tag
 from pellucid.languages.letters import is_unspaced
@@ -300,7 +301,7 @@ class _Reader:
             if token.name == "pre":
                 self._num_pre = max(0, self._num_pre + (1 if token.kind == "start" else -1))
         else:
-            frame.tags.append((token, pieces))
+            frame.tags.append((as_block(token), pieces))
 
     def _stop(self, frame: _Frame, place: int) -> int | None:
         """Find the last token of an element that may be read by itself."""

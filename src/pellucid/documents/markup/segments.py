@@ -69,6 +69,12 @@ QUOTED: Mapping[str, Syntax] = {
 }
 """The values of attributes, by the sign around them; ``=`` stands for a value without one."""
 
+BLOCKS = ("{", "<", "[")
+"""What the names of blocks of templates start with."""
+
+MIDDLE = "{middle}"
+"""The name of a tag between the branches of a block, and of one that has none."""
+
 ACCELERATOR = "&"
 """The name of a point that must stand before a letter."""
 
@@ -119,6 +125,11 @@ class Element:
     is_copy: bool = False
     is_half: bool = False
 
+    @property
+    def is_block(self) -> bool:
+        """True for a block of a template, or a tag of one, which must be written once."""
+        return self.name.startswith(BLOCKS)
+
 
 @dataclass
 class Segment:
@@ -130,6 +141,7 @@ class Segment:
         pieces: the same part of the document, as it is written.
         elements: the inline elements and copies by number; parents come before their children.
         points: the parts without text, in order.
+        blocks: the tags of templates, in order, each with its place in the text.
         spellings: for places in the text, how the document writes this character.
         syntax: how the format writes characters.
         written: the translation with its tags; None before there is one, or if the source stays.
@@ -142,6 +154,7 @@ class Segment:
     pieces: list[Piece] = field(default_factory=list)
     elements: dict[int, Element] = field(default_factory=dict)
     points: list[Element] = field(default_factory=list)
+    blocks: list[tuple[str, int]] = field(default_factory=list)
     spellings: dict[int, str] = field(default_factory=dict)
     syntax: Syntax = HTML
     written: str | None = None
@@ -216,11 +229,13 @@ class Maker:
         self._space = -1
         self._space_forms: list[str] = []
         self._space_place = -1
+        self._is_border = False
         self.last = ""
         self.has_letters = False
 
     def write(self, raw: str) -> None:
         """Add text; spaces next to each other are one."""
+        self._part(raw[:1])
         self._made.pieces.append(raw)
         place = 0
         while match := _SPECIAL.search(raw, place):
@@ -247,6 +262,7 @@ class Maker:
     def add(self, spelled: Spelled, start: int, end: int) -> None:
         """Add a part of a text with the forms of its characters."""
         if start < end:
+            self._part(spelled.text[start])
             self._made.pieces.append(spelled.raw(start, end))
         place = start
         for match in _SPACE.finditer(spelled.text, start, end):
@@ -254,6 +270,12 @@ class Maker:
             self._write_space(spelled.raw(*match.span()))
             place = match.end()
         self._add(spelled, place, end)
+
+    def _part(self, following: str) -> None:
+        """Put a space between words that only tags of a template part."""
+        if self._is_border and self.last.isalnum() and following.isalnum():
+            self._write_space(" ")
+        self._is_border &= not following
 
     def add_space(self) -> None:
         """Add a space that the document has not."""
@@ -322,6 +344,12 @@ class Maker:
     def add_tag(self, token: Token, pieces: list[Piece]) -> None:
         """Add an inline tag, a comment, or a part without text that begins with this tag."""
         self._made.pieces += pieces
+        if token.name.startswith(BLOCKS):
+            before = self._made.blocks[-1:]
+            # Between two branches, or two blocks that touch, words end.
+            self._is_border |= token.name == MIDDLE
+            self._is_border |= bool(before) and before[0][1] == self._length
+            self._made.blocks.append((spell(pieces), self._length))
         found = self._element(pieces, token.name, is_half=token.kind in ("start", "end"))
         if token.kind == "start" and len(self._opened) < MOST_DEPTH:
             self._opened.append((next(self._numbers), found, len(self._made.points)))
@@ -339,6 +367,9 @@ class Maker:
         whole = replace(half, end=self._length, closing=token.raw, is_half=False)
         if whole.start < whole.end:
             self._made.elements[number] = whole
+        elif whole.is_block:
+            points.insert(before, half)
+            points.append(self._element([token.raw], token.name, is_half=True))
         else:
             inner = [piece for point in points[before:] for piece in point.opening]
             opening = (*half.opening, *inner, token.raw)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from itertools import chain as join
-from itertools import groupby
+from typing import NamedTuple
 
+from pellucid.documents.markup.block_holding import HeldBlocks, once_each
 from pellucid.documents.markup.lexing import Token, unescape
 from pellucid.documents.markup.linked_words import (
     Alignment,
@@ -18,10 +20,37 @@ from pellucid.documents.markup.linked_words import (
 )
 from pellucid.documents.markup.segments import ACCELERATOR, REFERENCE, spell
 
+_Point = tuple[int, int, Chain, str, str | None, Sequence[tuple[str, int]]]
+"""A part without text, as `TagWriter` writes it."""
+
 _OPENING = frozenset("([{«“‘„¿¡'’\"-。、，：；！？「『（【")
 """Signs that take no space after them."""
 _CLOSING = frozenset(".,;:!?…)]}»”'’\"-/%。、，：；！？」』）】")
 """Signs that take no space before them."""
+
+
+class WrittenTag(NamedTuple):
+    """A tag of a template: what it says, the block that it is of or -1, its place in the text."""
+
+    raw: str
+    block: int
+    place: int
+
+
+class Placed(NamedTuple):
+    """A translation as its document writes it.
+
+    Attributes:
+        written: with its tags.
+        shown: its text, with the copies.
+        blocks: the tags of templates in it, in order.
+        is_split: True if words of a block stand apart, so that some are outside.
+    """
+
+    written: str
+    shown: str
+    blocks: Sequence[WrittenTag]
+    is_split: bool
 
 
 class TagWriter:
@@ -41,7 +70,11 @@ class TagWriter:
         self._translation = found.translation
         reopens = self._segment.syntax.reopens
         # Where a tag may stand only once, an element keeps its longest run of characters.
-        self._chains = chains if reopens else once_each(chains, self._segment.elements)
+        elements = self._segment.elements
+        self._chains = chains if reopens else once_each(chains, elements)
+        self._held = HeldBlocks(self._chains, elements)
+        self._chains = self._held.chains
+        self._blocks: list[WrittenTag] = []
         self._reached = reached
         self._parts: list[str] = []
         self._shown: list[str] = []
@@ -119,8 +152,8 @@ class TagWriter:
     def _is_copy(self, chain: Chain) -> bool:
         return bool(chain) and self._segment.elements[chain[-1]].is_copy
 
-    def write(self) -> tuple[str, str]:
-        """Return the translation as the document writes it, and its text with the copies."""
+    def write(self) -> Placed:
+        """Return the translation as the document writes it, its text, and its blocks."""
         points = self._find_points()
         place = 0
         number = 0
@@ -152,17 +185,19 @@ class TagWriter:
         written = "".join(self._parts)
         if self._syntax.finish is not None:
             written = self._syntax.finish(self._segment, written)
-        return written, "".join(self._shown)
+        places = list(accumulate(map(len, self._shown), initial=0))
+        blocks = [one._replace(place=places[one.place]) for one in self._blocks]
+        return Placed(written, "".join(self._shown), blocks, is_split=self._held.is_split)
 
-    def _find_points(self) -> list[tuple[int, int, Chain, str, str | None]]:
+    def _find_points(self) -> list[_Point]:
         """Find where parts without text go.
 
         Returns:
-            For each its place, its place in the text, its elements, what it writes, and the text
-            of a copy; None for a part that needs a space before it.
+            For each its place, its place in the text, its elements, what it writes, the text of a
+            copy; None for a part that needs a space before it; and its tags of templates.
         """
         elements = self._segment.elements
-        found: list[tuple[int, int, Chain, str, str | None]] = []
+        found: list[_Point] = []
         least = 0
         last = (-1, 0)
         for point in self._segment.points:
@@ -172,7 +207,10 @@ class TagWriter:
                 target = self._find_place(point.start)
             # A tag without its partner must not pass another one, which may be its own.
             if point.is_half:
-                target = least = max(least, target)
+                target = max(least, target)
+            target = self._held.hold(target, point.start, point.parents)
+            if point.is_half:
+                least = max(least, target)
             raw = spell(point.opening)
             start = point.start
             is_apart = (
@@ -181,7 +219,9 @@ class TagWriter:
                 and self._segment.text[start - 1 : start] == " "
                 and self._translation[target : target + 1] in ("", *_CLOSING)
             )
-            found.append((target, start, point.parents, raw, None if is_apart else ""))
+            group = self._held.block_of(point.parents)
+            blocks: Sequence[tuple[str, int]] = ((raw, group),) if point.is_block else ()
+            found.append((target, start, point.parents, raw, None if is_apart else "", blocks))
         inner = (one.parents for one in (*self._segment.points, *elements.values()))
         held = set(join.from_iterable({*self._chains, *(inner if self._syntax.reopens else ())}))
         for number, one in elements.items():
@@ -194,9 +234,16 @@ class TagWriter:
                 if is_lost_copy:  # It stays after the one that it touches.
                     target = max(target, last[1]) if last[0] == one.start else target
                     last = (one.end, target)
-                found.append((target, where, one.parents, raw, text))
+                target = self._held.hold(target, where, one.parents)
+                pair = ((spell(one.opening), number), (one.closing, number))
+                blocks = pair if one.is_block else ()
+                found.append((target, where, one.parents, raw, text, blocks))
                 self._written.add(number)
         return sorted(found, key=lambda point: point[:2])
+
+    def _note_block(self, raw: str, number: int) -> None:
+        """Note a tag of a template, the block that it is of, and what was written before it."""
+        self._blocks.append(WrittenTag(raw, number, len(self._shown)))
 
     def _write_copy(self, chain: Chain) -> None:
         # A copy may have several runs of characters, but is written at the first.
@@ -224,7 +271,13 @@ class TagWriter:
             self._parts.append(" ")
 
     def _write_point(
-        self, where: int, chain: Chain, raw: str, text: str | None, place: int
+        self,
+        where: int,
+        chain: Chain,
+        raw: str,
+        text: str | None,
+        blocks: Sequence[tuple[str, int]],
+        place: int,
     ) -> None:
         following = self._translation[place : place + 1]
         if raw.isspace() and not (self._last.isspace() or following.isspace()):
@@ -234,6 +287,8 @@ class TagWriter:
             self._add_space(around, where - len(text) if text else -1, text or raw)
         if self._opened != chain and self._syntax.reopens:
             self._go_to(chain)
+        for block in blocks:
+            self._note_block(*block)
         self._parts.append(raw)
         self._shown.append(text or "")
         if text:
@@ -264,10 +319,14 @@ class TagWriter:
         shared = count_shared(self._opened, chain)
         for number in reversed(self._opened[shared:]):
             self._parts.append(elements[number].closing)
+            if elements[number].is_block:
+                self._note_block(elements[number].closing, number)
         for number in chain[shared:]:
             tag = spell(elements[number].opening)
             is_again = number in self._written and tag.startswith("<")
             self._parts.append(_without_id(tag) if is_again else tag)
+            if elements[number].is_block:
+                self._note_block(tag, number)
             self._written.add(number)
         self._opened = chain
 
@@ -277,34 +336,6 @@ def _without_id(tag: str) -> str:
     name = re.match(r"<[^\s/>]+", tag)
     found = Token("start", tag, name[0][1:] if name else "").attributes().get("id")
     return tag if found is None else tag[: found.start()] + tag[found.end() :]
-
-
-def once_each(chains: Sequence[Chain], numbers: Iterable[int]) -> list[Chain]:
-    """Keep each element around its longest run of characters only."""
-    runs = [(chain, len(list(same))) for chain, same in groupby(chains)]
-    places: dict[int, list[int]] = {}
-    for place, (chain, _) in enumerate(runs):
-        for number in chain:
-            places.setdefault(number, []).append(place)
-    for number in numbers:
-        spans: list[tuple[int, int, int]] = []
-        last: Chain = ()
-        for place in places.get(number, ()):
-            chain, count = runs[place]
-            own = chain[: chain.index(number) + 1]
-            # Neighbors within the same elements are one run.
-            if spans and spans[-1][2] == place and own == last:
-                before, start, _ = spans.pop()
-                spans.append((before + count, start, place + 1))
-            else:
-                spans.append((count, place, place + 1))
-            last = own
-        _, start, end = max(spans, default=(0, 0, 0))
-        for place in places.get(number, ()):
-            chain, count = runs[place]
-            if not start <= place < end:
-                runs[place] = (tuple(n for n in chain if n != number), count)
-    return [chain for chain, count in runs for _ in range(count)]
 
 
 def find_accelerator(text: str, place: int, translation: str) -> int:
