@@ -138,7 +138,8 @@ def hide(reader: PageReader, word: str) -> None:
 
 
 def factor(text: str) -> float:
-    return float(re.search(r"[\d,.]+", text)[0].replace(",", ""))  # type: ignore[index]
+    scale = {"million": 1e6, "billion": 1e9}.get(text.split()[-1], 1)
+    return scale * float(re.search(r"[\d,.]+", text)[0].replace(",", ""))  # type: ignore[index]
 
 
 def test_first_screen_says_why_elle_was_written(
@@ -400,7 +401,8 @@ def test_page_opens_on_a_word_that_agrees_and_says_why(
     assert reader.texts("#question bdi") == asked
     causes = [one.word for one in demo.why(text, asked[0], beam=1).reasons]
     assert causes[0] == reason
-    said = f"Because of {' and '.join(causes)}. Hide {reason}, and the model writes "
+    listed_causes = re.sub(r", (?=[^,]*\Z)", " and ", ", ".join(causes))
+    said = f"Because of {listed_causes}. Hide {reason}, and the model writes "
     assert lead(reader).startswith(said)
 
 
