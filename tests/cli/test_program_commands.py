@@ -80,7 +80,7 @@ def bash_script() -> str:
         ("pellucid lesson le", {"lecture"}),
         ("pellucid claim or", {"order"}),
         ("pellucid corpus --part te", {"test"}),
-        ("pellucid translate demo --format x", {"xliff"}),
+        ("pellucid translate demo --format xl", {"xliff", "xlsx"}),
         ("pellucid translate demo --format l", {"lines"}),
         ("pellucid recipe --key training.pat", {"training.patience"}),
         ("pellucid train pairs.tsv --start demo-r", {"demo-recurrent"}),

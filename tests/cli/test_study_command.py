@@ -63,7 +63,7 @@ def test_study_writes_tables_json_csv_and_a_page(
     done = run_here("study", "demo", *files, *head, "--csv", "-o", str(page))
     rows = list(csv.DictReader(done.stdout.splitlines()))
     lowest = min(record["heads"], key=lambda one: one["cut_log_probability"])
-    assert rows[0]["head"] == lowest["head"] == "decoder.1.cross.2"
+    assert rows[0]["head"] == lowest["head"]
     assert rows[0]["lines"] == " ".join(map(str, lowest["changed"]))
     text = page.read_text(encoding="utf-8")
     assert len(text) < 300_000

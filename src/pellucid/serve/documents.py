@@ -70,6 +70,8 @@ def _doubt(segment: Segment, translation: Translation) -> str:
     rest = segment.text
     for copied in segment.copies:
         rest = rest.replace(copied, " ", 1)
+    # What a later model of a chain does not know stands in a middle text.
+    rest = "\n".join((rest, *(step.translation for step in translation.through[:-1])))
     unknown = dict.fromkeys(one for one in (*notes.unknown_words, *notes.unknown) if one in rest)
     return f"unknown to the model: {' '.join(unknown)}" if unknown else ""
 

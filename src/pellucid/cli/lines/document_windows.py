@@ -268,6 +268,8 @@ def _without_copies(translation: Translation, segment: Segment) -> Translation:
     rest = segment.text
     for copy in segment.copies:
         rest = rest.replace(copy, " ", 1)
+    # What a later model of a chain does not know stands in a middle text.
+    rest = "\n".join((rest, *(step.translation for step in translation.through[:-1])))
     unknown = {one: count for one, count in notes.unknown.items() if one in rest}
     words = tuple(one for one in notes.unknown_words if one in rest)
     if len(unknown) == len(notes.unknown) and len(words) == len(notes.unknown_words):
