@@ -86,8 +86,9 @@ def to_number(text: str) -> float:
 
 def is_true(check: str, found: dict[str, str], output: str) -> bool:
     """Compute a check, or a part of one, of what was read and of the output."""
+    found = {name: re.sub(r" million\Z", "e6", text) for name, text in found.items()}
     values = {
-        name: to_number(text) if re.fullmatch(r"[+−-]?\d[\d,]*(\.\d+)?(e[−-]\d+)?", text) else text
+        name: to_number(text) if re.fullmatch(r"[+−-]?\d[\d,]*(\.\d+)?(e[−-]?\d+)?", text) else text
         for name, text in found.items()
     }  # fmt: skip
     rows = functools.partial(rows_of, output)

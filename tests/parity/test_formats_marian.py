@@ -361,6 +361,7 @@ UNEXPRESSED: dict[str, dict[str, Any]] = {
     "norm": {"norm": "pre"},
     "norm_kind": {"norm_kind": "rms"},
     "stack_norm": {"stack_norm": True},
+    "input_norm": {"input_norm": True},
     "layer_norm_epsilon": {"layer_norm_epsilon": 1e-6},
     "gated_feed_forward": {"gated_feed_forward": True},
     "positions": {"positions": "learned"},

@@ -30,7 +30,7 @@ NEEDED = {
     "sources": "The soup was cold.",
     "targets": "La soupe était froide.",
     "changes": "cut decoder.1.cross.0",
-    "word": "0",
+    "word": "1",
     "model": "demo",
     "folder": "nowhere",
     "output": "new",

@@ -35,6 +35,8 @@ _GERMAN = (("er", "sie", "sie", "sie"),)
 _SIGNS_OF_FRENCH = frozenset(("il", "elle", "les"))
 _SIGNS_OF_GERMAN = frozenset(("er", "sie", "der"))
 _JOINERS = "￭▁"
+# *goût* is masculine wherever it stands, and *goûte* is a form of the verb.
+_NOUNS_OF_EXPRESSIONS = frozenset(("goût", "goûts"))
 _GENDER = 0
 _NUMBER = 1
 
@@ -49,6 +51,7 @@ class RivalForms:
     def __init__(self, vocabulary: Iterable[str]) -> None:
         known = frozenset(token.strip(_JOINERS) for token in vocabulary)
         nouns = {form for noun in NOUNS.values() for form in (noun.french, noun.french_plural)}
+        nouns |= _NOUNS_OF_EXPRESSIONS
         # *son* is a sound, and *his*.
         words = known - (nouns - {form for forms in _CLOSED for form in forms})
         self._rivals: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))

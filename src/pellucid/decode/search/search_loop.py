@@ -256,8 +256,8 @@ class Search:
             # The one question of a step.
             are_leaving, are_done = torch.stack((is_leaving_A.any(), is_done_B.any())).tolist()
         if are_leaving:
-            leaving_A = is_leaving_A.nonzero()[:, 0]
-            for request, hypothesis in beams.hypotheses(leaving_A, score_BW, is_finished_BW):
+            leaving_Y = is_leaving_A.nonzero()[:, 0]
+            for request, hypothesis in beams.hypotheses(leaving_Y, score_BW, is_finished_BW):
                 self._found[request].append(hypothesis)
         done_X = is_done_B.nonzero()[:, 0] if are_done else is_done_B[:0]
         if not len(done_X):
