@@ -125,7 +125,7 @@ FOUND = (
     ("html", "<p>{} b", "{n, plural, =1 {<b>", 20_000),
     ("docx", FRAMES["docx"][2], "<w:r><w:rPr><w:b/></w:rPr><w:t>a b</w:t></w:r><w:x/>", 4000),
     ("docx", FRAMES["docx"][2], "<w:hyperlink><w:r><w:t>a b</w:t></w:r></w:hyperlink>", 4000),
-    ("odt", FRAMES["odt"][0], "<t:span>a</t:span>", 4000),
+    ("odt", FRAMES["odt"][0], "<t:span>a</t:span>", 16_000),
 )
 """Documents that took quadratic time or more, with a size that shows it."""
 
