@@ -268,7 +268,7 @@ def test_argument_that_is_no_folder_is_explained(
     output = str(tmp_path / "out")
     done = run_here("translate", "m", "nope", "-o", output)
     assert done.returncode == 2
-    assert "is given 'nope', which is no file or folder" in done.stderr
+    assert "is given 'nope', which is neither a file nor a folder" in done.stderr
     done = run_here("translate", "m", "a long sentence " * 99)
     assert (done.returncode, "Write echo" in done.stderr) == (2, True)
     file = folder / "app.en.json"

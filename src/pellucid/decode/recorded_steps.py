@@ -31,7 +31,7 @@ FIRST_TARGET = 32
 """Target positions of the smallest buckets; the next have twice as many."""
 
 MOST_BYTES = 4 << 30
-"""Memory of all buckets from which those that nobody uses are given back."""
+"""Memory of all buckets beyond which unused ones are freed."""
 
 
 def explain_unrecorded(config: ModelConfig) -> str | None:

@@ -66,12 +66,9 @@ def _doubt(segment: Segment, translation: Translation) -> str:
     notes = translation.notes
     if notes.flags:
         return f"the translation looks wrong: {', '.join(notes.flags)}"
-    # Placeholders return as they are, whatever the model reads.
-    rest = segment.text
-    for copied in segment.copies:
-        rest = rest.replace(copied, " ", 1)
-    # What a later model of a chain does not know stands in a middle text.
-    rest = "\n".join((rest, *(step.translation for step in translation.through[:-1])))
+    from pellucid.translate.links.covered_choice import text_read
+
+    rest = text_read(segment, translation)
     unknown = dict.fromkeys(one for one in (*notes.unknown_words, *notes.unknown) if one in rest)
     return f"unknown to the model: {' '.join(unknown)}" if unknown else ""
 

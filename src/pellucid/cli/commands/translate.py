@@ -197,7 +197,7 @@ def translate(
     given = given_decoding(options)
     # Options and files are checked before the model is loaded, so that a mistake shows at once.
     named = text[0] if text and len(text) == 1 else input_file
-    # Unlike Path, these know that a sentence too long for a name is none.
+    # A sentence may be too long for a name, at which Path fails.
     folder = Path(named) if os.path.isdir(named) else None  # noqa: PTH112
     if text and folder is None:
         raise _not_a_folder(text[0], has_output=output_file != STANDARD)
@@ -215,14 +215,7 @@ def translate(
     is_document = choice not in LINES
     # How many texts a document has does not follow from its lines.
     num_lines = None if is_document else check_readable(files, damaged_in=[INPUT]).get(INPUT)
-    if folder is None:
-        _check_outputs(output_file, options["report"], may_overwrite=overwrite)
-    elif options["report"]:
-        from pellucid.cli.lines.folders import STATE
-
-        # A run that refused some file has written a report, which is checked with its state.
-        is_resumed = (Path(output_file) / STATE).exists()
-        check_target(options["report"], may_overwrite=overwrite or is_resumed)
+    _check_outputs(folder, output_file, options["report"], may_overwrite=overwrite)
 
     from pellucid.cli.lines.document_windows import open_document
     from pellucid.cli.lines.objects import choose_objects
@@ -276,7 +269,7 @@ def _not_a_folder(text: str, *, has_output: bool) -> InputError:
             f"A file to translate must be given with -i, but {text} is given without it. Write "
             f"pellucid translate MODEL -i {text}."
         )
-    missing = ", which is no file or folder" if has_output else ""
+    missing = ", which is neither a file nor a folder" if has_output else ""
     return InputError(
         "translate reads lines from standard input, a file or a folder, but is given "
         f"{text!r}{missing}. Write echo '…' | pellucid translate MODEL, or pellucid translate "
@@ -300,7 +293,18 @@ def _check_folder(
             raise not_together(shown, "a folder", "each of its files is a document")
 
 
-def _check_outputs(output_file: str, report: str | None, *, may_overwrite: bool) -> None:
+def _check_outputs(
+    folder: Path | None, output_file: str, report: str | None, *, may_overwrite: bool
+) -> None:
+    """Refuse an output or a report that cannot be written; the files of a folder come later."""
+    if folder is not None:
+        from pellucid.cli.lines.folders import STATE
+
+        # A run that refused some file has written a report, which is checked with its state.
+        is_resumed = (Path(output_file) / STATE).exists()
+        if report:
+            check_target(report, may_overwrite=may_overwrite or is_resumed)
+        return
     check_target(output_file, may_overwrite=may_overwrite)
     # Two names, such as a link and its file, may be one file.
     if report and (is_special(report) or os.path.realpath(report) == os.path.realpath(output_file)):

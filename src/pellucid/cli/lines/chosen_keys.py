@@ -13,7 +13,7 @@ from pellucid.cli.ending import warn
 from pellucid.errors import InputError
 
 KEYED = ("json", "yaml", "properties")
-"""Formats whose texts have keys of their own."""
+"""Formats in which each text has a key."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ChosenKeys:
     of its beginning. Of both options the second one counts.
 
     Attributes:
-        keys: the patterns of texts to translate; all texts if there are none.
+        keys: the patterns of texts to translate; without any, all texts.
         skipped: those of texts to leave.
         used: the patterns that some key has.
     """

@@ -264,12 +264,10 @@ def _translate(
 
 def _without_copies(translation: Translation, segment: Segment) -> Translation:
     """Leave out the notes on placeholders, which return as they are whatever the model reads."""
+    from pellucid.translate.links.covered_choice import text_read
+
     notes = translation.notes
-    rest = segment.text
-    for copy in segment.copies:
-        rest = rest.replace(copy, " ", 1)
-    # What a later model of a chain does not know stands in a middle text.
-    rest = "\n".join((rest, *(step.translation for step in translation.through[:-1])))
+    rest = text_read(segment, translation)
     unknown = {one: count for one, count in notes.unknown.items() if one in rest}
     words = tuple(one for one in notes.unknown_words if one in rest)
     if len(unknown) == len(notes.unknown) and len(words) == len(notes.unknown_words):

@@ -69,7 +69,7 @@ def list_folder(folder: Path, output: Path, languages: tuple[str, str], rest: Re
     for root, folders, names in os.walk(folder, onerror=found.closed.append):
         here = Path(root)
         if not os.access(here, os.X_OK):
-            # Its names can be read, but none of its files.
+            # Its names can be read, but its files cannot.
             number = errno.EACCES
             found.closed.append(PermissionError(number, os.strerror(number), root))
             folders.clear()
@@ -128,7 +128,7 @@ def refuse_equal_names(files: list[FolderFile]) -> None:
         other = first.setdefault(file.target, file)
         if other is not file:
             raise InputError(
-                f"Each file must be translated to a name of its own, but {other.source} and "
+                f"Each file must be translated to a different name, but {other.source} and "
                 f"{file.source} would both become {file.target}. Rename one, or move it away."
             )
 

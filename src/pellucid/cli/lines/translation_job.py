@@ -72,7 +72,7 @@ class TranslationJob:
 
         to = self.to
         if isinstance(self.translator, Chain):
-            # What its last model is told; the others are looked at, too.
+            # The code that the last model gets, after the languages of all have been checked.
             to = self.translator.legs(to)[-1]
         return "" if to is None else find_code(self.translator.tokenizer, to)
 

@@ -59,7 +59,7 @@ def look_beside(
         )
     translators = [load(name, threads=threads) for name in models]
     check_languages(*(translator.bundle for translator in translators))
-    # Each model has codes of its own.
+    # The codes of languages differ from model to model.
     lines = [line.coded(translator.tokenizer) for translator in translators]
     _warn_about(lines, models, translators)
     sides = [

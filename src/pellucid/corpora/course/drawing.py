@@ -91,7 +91,7 @@ class Drawing:
         # The course's own words are fewer than the others.
         some = NEW_ADJECTIVES if self.pick.chance(0.4) else DESCRIBING
         options = some[noun.kind]
-        # *A heavy box* is said more than *a heavy restaurant*.
+        # People say *a heavy box* more often than *a heavy restaurant*.
         usual = [one for one in options if noun.kind in one.kinds] or options
         return (self.pick.one(usual if self.pick.chance(0.8) else options),)
 

@@ -119,3 +119,15 @@ def _judge(
     if hidden.is_reordered(row, own.text):
         flags.append("reordered")
     return dict.fromkeys(flags)
+
+
+def text_read(segment: Segment, translation: Translation) -> str:
+    """Return what models read of a segment: its text without copies, and the texts of a chain.
+
+    A placeholder returns as it is, whatever the model reads. What a later model of a chain does
+    not know stands in the text that the one before it wrote.
+    """
+    own = segment.text
+    for copied in segment.copies:
+        own = own.replace(copied, " ", 1)
+    return "\n".join((own, *(step.translation for step in translation.through[:-1])))
