@@ -196,11 +196,7 @@ def translate(
     """
     given = given_decoding(options)
     # Options and files are checked before the model is loaded, so that a mistake shows at once.
-    named = text[0] if text and len(text) == 1 else input_file
-    # A sentence may be too long for a name, at which Path fails.
-    folder = Path(named) if os.path.isdir(named) else None  # noqa: PTH112
-    if text and folder is None:
-        raise _not_a_folder(text[0], has_output=output_file != STANDARD)
+    folder = _find_folder(text, input_file, output_file)
     if folder is not None:
         _check_folder(folder, output_file, file_format, {**options, "--json": json})
         # The command reads no other input.
@@ -216,9 +212,6 @@ def translate(
     # How many texts a document has does not follow from its lines.
     num_lines = None if is_document else check_readable(files, damaged_in=[INPUT]).get(INPUT)
     _check_outputs(folder, output_file, options["report"], may_overwrite=overwrite)
-
-    from pellucid.cli.lines.document_windows import open_document
-    from pellucid.cli.lines.objects import choose_objects
 
     translator = _load(model, threads, ensemble, change)
     warn_without_engine()
@@ -246,6 +239,9 @@ def translate(
         return translate_folder(
             job, folder, Path(output_file), options, rest=rest, may_overwrite=overwrite
         )
+    from pellucid.cli.lines.document_windows import open_document
+    from pellucid.cli.lines.objects import choose_objects
+
     objects: DocumentForm | ObjectForm | None
     if is_document:
         objects = open_document(job, input_file, choice, options, may_overwrite=overwrite)
@@ -260,6 +256,21 @@ def translate(
         by_line=stream,
         objects=objects,
     )
+
+
+def _find_folder(text: list[str] | None, input_file: str, output_file: str) -> Path | None:
+    """Return the folder that is named as an argument or by -i; None for a file or a stream.
+
+    Raises:
+        InputError: an argument is not a folder.
+    """
+    named = text[0] if text and len(text) == 1 else input_file
+    # A sentence may be too long for a name, at which Path fails.
+    if os.path.isdir(named):  # noqa: PTH112
+        return Path(named)
+    if text:
+        raise _not_a_folder(text[0], has_output=output_file != STANDARD)
+    return None
 
 
 def _not_a_folder(text: str, *, has_output: bool) -> InputError:
