@@ -26,6 +26,7 @@ EVERYTHING = {
     "feed_forward_dropout": 0.1,
     "token_dropout": 0.1,
     "r_drop": 2.0,
+    "token_cut": 0.05,
     "subword_samples": 3,
     "averaging": "last",
     "averaging_count": 2,

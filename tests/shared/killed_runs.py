@@ -25,6 +25,7 @@ SETTINGS: dict[str, Any] = {
     "dropout_warmup_steps": 17,
     "subword_samples": 5,
     "r_drop": 2.0,
+    "token_cut": 0.05,
     "both_directions_steps": 31,
     "accumulate": 2,
     "optimizer": "muon",

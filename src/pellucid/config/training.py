@@ -42,6 +42,7 @@ class TrainingConfig(Strict):
     Source:
         Vaswani et al. 2017, section 5; Kudo 2018, "Subword Regularization"; Provilkov et al.
         2020, "BPE-Dropout"; Liang et al. 2021, "R-Drop: Regularized Dropout for Neural Networks";
+        Gao et al. 2022, "Bi-SimCut: A Simple Strategy for Boosting Neural Machine Translation";
         Ding et al. 2021, "Improving Neural Machine Translation by Bidirectional Training"; Jordan
         et al. 2024, "Muon"; Garg et al. 2019, "Jointly Learning to Align and Translate with
         Transformer Models".
@@ -128,6 +129,9 @@ class TrainingConfig(Strict):
     """R-Drop's weight α: above 0, an update reads every pair twice, under two dropout masks, and
     pulls both predictions of each target token together. It takes about twice as long; a small
     text teaches more."""
+    token_cut: float = Field(default=0.0, ge=0, lt=1)
+    """SimCut: the probability with which the second of R-Drop's readings sees nothing in place of a
+    token, source or target, so that the rest of the sentence must tell it."""
 
     score_penalty: float = Field(default=0.0, ge=0, le=100)
     """Weight of the variance of each row's scaled scores in the encoder's self-attention. A little,

@@ -35,13 +35,16 @@ class Dropout:
         attention_rate: the share for attention weights.
         feed_forward_rate: the share for the output of the feed-forward network's activation.
         token_rate: the share of tokens whose whole embedding is set to zero.
+        cut_rate: the same for the second half of a batch that holds every pair twice; what is left
+            is not scaled, as both readings are compared.
 
     Source:
         Vaswani et al. 2017, section 5.4: applied to the output of each sub-layer before it is
         added to its input, and to the sums of embeddings and positions. The other two: the
         authors' own implementation, tensor2tensor. Whole tokens: Gal and Ghahramani 2016, "A
         Theoretically Grounded Application of Dropout in Recurrent Neural Networks"; Sennrich and
-        Zhang 2019, "Revisiting Low-Resource Neural Machine Translation".
+        Zhang 2019, "Revisiting Low-Resource Neural Machine Translation". Of one reading only: Gao
+        et al. 2022, "Bi-SimCut: A Simple Strategy for Boosting Neural Machine Translation".
     """
 
     rate: float
@@ -51,6 +54,7 @@ class Dropout:
     attention_rate: float = 0.0
     feed_forward_rate: float = 0.0
     token_rate: float = 0.0
+    cut_rate: float = 0.0
 
     @property
     def drops_weights(self) -> bool:
@@ -70,12 +74,9 @@ class Dropout:
         return self._drop(activated_BLF, f"{place}{_ACTIVATED}", self.feed_forward_rate)
 
     def on_tokens(self, embedding_BLD: Tensor, place: str) -> Tensor:
-        """Set whole embeddings to zero, at their own rate; their positions remain."""
-        if not self.token_rate:
-            return embedding_BLD
-        ones_BL = torch.ones_like(embedding_BLD[..., 0])
-        kept_BL = self._drop(ones_BL, f"{place}.tokens", self.token_rate)
-        return embedding_BLD * kept_BL.unsqueeze(-1)
+        """Set whole embeddings to zero, at their own rates; their positions remain."""
+        factors_BL = self._factors_of_tokens(torch.ones_like(embedding_BLD[..., 0]), place)
+        return embedding_BLD if factors_BL is None else embedding_BLD * factors_BL.unsqueeze(-1)
 
     def draw(self, counts: Mapping[str, int], kernels: Kernels) -> dict[str, DropoutBytes]:
         """Draw the random bytes of a call, and leave the dropping to kernels.
@@ -102,9 +103,17 @@ class Dropout:
 
     def token_factors(self, count: int, place: str) -> Tensor | None:
         """Compute the factor by which `on_tokens` multiplies each of ``count`` embeddings."""
-        if not self.token_rate:
+        return self._factors_of_tokens(torch.ones(count), place)
+
+    def _factors_of_tokens(self, ones: Tensor, place: str) -> Tensor | None:
+        if not self.token_rate and not self.cut_rate:
             return None
-        return self._drop(torch.ones(count), f"{place}.tokens", self.token_rate)
+        factors = self._drop(ones, f"{place}.tokens", self.token_rate)
+        if not self.cut_rate:
+            return factors
+        first, second = factors.chunk(2)
+        kept = self._drop(torch.ones_like(second), f"{place}.cut", self.cut_rate).sign()
+        return torch.cat((first, second * kept))
 
     def _rate_at(self, place: str) -> float:
         return self.feed_forward_rate if place.endswith(_ACTIVATED) else self.rate

@@ -184,6 +184,18 @@ def test_dropped_tokens_lose_their_whole_embedding_and_the_mean_stays() -> None:
     assert float((dropped_BLD == 0).double().mean()) == pytest.approx(0.25, abs=5 * deviation)
 
 
+def test_the_second_reading_of_a_pair_is_cut_and_the_first_is_not() -> None:
+    embedding_BLD = torch.ones(2 * 107, 101, 3, dtype=torch.float64)
+    cut_BLD = Dropout(0.0, seed=1, step=2, cut_rate=0.25).on_tokens(embedding_BLD, "encoder")
+    first_BLD, second_BLD = cut_BLD.chunk(2)
+    assert torch.equal(first_BLD, embedding_BLD[:107])
+    assert torch.equal(second_BLD[..., :1].expand_as(second_BLD), second_BLD)
+    # Not scaled: the difference of both readings is what the model is asked to bridge.
+    assert second_BLD.unique().tolist() == [0, 1]
+    deviation = math.sqrt(0.25 * 0.75 / (107 * 101))
+    assert float((second_BLD == 0).double().mean()) == pytest.approx(0.25, abs=5 * deviation)
+
+
 def test_model_with_dropout_is_a_pure_function_of_seed_and_step() -> None:
     model = make_model()
     batch = make_batch()

@@ -173,6 +173,11 @@ def test_r_drop_pulls_together_what_it_does_there(norm: str) -> None:
     assert_same(make_full_batch(), {"norm": norm}, rounding=3e-5, dropout=0.3, r_drop=3.0)
 
 
+def test_the_second_reading_loses_the_same_tokens_there() -> None:
+    assert_same(make_full_batch(), {}, rounding=3e-5, r_drop=3.0, token_cut=0.4)
+    assert_same(make_full_batch(), {}, rounding=3e-5, r_drop=3.0, token_cut=0.4, token_dropout=0.3)
+
+
 @pytest.mark.parametrize("kernels", ["own", "pytorch"])
 def test_r_drop_changes_nothing_where_both_readings_are_the_same(
     kernels: Literal["own", "pytorch"],

@@ -119,6 +119,7 @@ EVERYTHING = {
     "guided_head": "decoder.0.cross.1",
     "score_penalty": 0.1,
     "r_drop": 2.0,
+    "token_cut": 0.2,
     "label_smoothing": 0.13,
     "accumulate": 2,
     "seed": 7,
@@ -146,6 +147,7 @@ def test_dropout_r_drop_and_losses_of_attention_are_recorded_as_data() -> None:
                 attention_rate=training.attention_dropout,
                 feed_forward_rate=training.feed_forward_dropout,
                 token_rate=training.token_dropout,
+                cut_rate=training.token_cut,
                 generator=generator,
                 warmup=torch.tensor(dropout_share(step, training)),
             )

@@ -47,6 +47,8 @@ from pellucid.training.console.messages import settings_without_effect
             ],
         ),
         ({"r_drop": 3.0, "dropout": 0.0, "token_dropout": 0.1}, []),
+        ({"r_drop": 3.0, "dropout": 0.0, "token_cut": 0.1}, []),
+        ({"token_cut": 0.1}, ["training.token_cut has no effect with no training.r_drop."]),
         ({"score_penalty": 0.1, "score_penalty_decoder": 0.2}, []),
         ({"score_penalty_cross": 0.1, "score_penalty_margin_decoder": 2.0}, []),
         (

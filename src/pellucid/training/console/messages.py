@@ -250,7 +250,9 @@ def _describe_settings(recipe: Recipe, learner: Learner) -> list[str]:
         dropout,
     ]
     if training.r_drop:
-        words.append(f"Every pair read twice, R-Drop {training.r_drop:g}.")
+        cut = training.token_cut
+        without = f", the second time without {100 * cut:g} % of its tokens" if cut else ""
+        words.append(f"Every pair read twice{without}, R-Drop {training.r_drop:g}.")
     penalties = {kind: cost for kind, cost in training.score_penalties.items() if cost[0]}
     if penalties:
         costs = [
@@ -335,7 +337,7 @@ def settings_without_effect(recipe: Recipe) -> list[str]:
     no_samples = not training.subword_samples and "no training.subword_samples"
     learned = recipe.tokenizer.model_type
     model_type = not recipe.start.model and f"tokenizer.model_type = {learned!r}"
-    rates = ("dropout", "attention_dropout", "feed_forward_dropout", "token_dropout")
+    rates = ("dropout", "attention_dropout", "feed_forward_dropout", "token_dropout", "token_cut")
     no_dropout = not any(getattr(training, name) for name in rates)
     reasons = {
         "muon_learning_rate": training.optimizer != "muon" and optimizer,
@@ -345,6 +347,7 @@ def settings_without_effect(recipe: Recipe) -> list[str]:
         "averaging_count": training.averaging not in ("last", "best") and averaging,
         "subword_dropout": no_samples or (learned == "unigram" and model_type),
         "subword_alpha": no_samples or (learned == "bpe" and model_type),
+        "token_cut": not training.r_drop and "no training.r_drop",
         "r_drop": no_dropout and "no dropout: both readings of a pair are the same",
         "score_penalty": recipe.model.is_recurrent and recurrent,
         "score_penalty_decoder": (recipe.model.is_recurrent and recurrent)

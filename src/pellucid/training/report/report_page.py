@@ -56,6 +56,7 @@ SETTINGS: Mapping[str, Sequence[str]] = {
         "label_smoothing",
         "dropout",
         "r_drop",
+        "token_cut",
         "subword_samples",
         "both_directions_steps",
         "averaging",

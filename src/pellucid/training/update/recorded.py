@@ -106,6 +106,7 @@ class RecordedUpdates:
                 attention_rate=training.attention_dropout,
                 feed_forward_rate=training.feed_forward_dropout,
                 token_rate=training.token_dropout,
+                cut_rate=training.token_cut if training.r_drop else 0.0,
                 generator=self._generator,
             )
             self._generator.manual_seed(dropout.key)

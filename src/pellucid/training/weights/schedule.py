@@ -32,6 +32,7 @@ def make_dropout(training: TrainingConfig, *, step: int, part: int) -> Dropout:
         attention_rate=warmup * training.attention_dropout,
         feed_forward_rate=warmup * training.feed_forward_dropout,
         token_rate=warmup * training.token_dropout,
+        cut_rate=warmup * training.token_cut if training.r_drop else 0.0,
     )
 
 
