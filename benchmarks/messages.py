@@ -77,9 +77,10 @@ def pellucid(*words: str | Path) -> None:
     run(sys.executable, "-m", "pellucid", *words)
 
 
-def fetch(folder: Path) -> list[Path]:
-    """Download the packages that there are, and list their French catalogues."""
-    for name in PACKAGES.split():
+def fetch(folder: Path, packages: str = PACKAGES, language: str = "fr") -> list[Path]:
+    """Download the packages that there are, and list their catalogues in a language."""
+    (folder / "trees").mkdir(exist_ok=True)
+    for name in packages.split():
         tree = folder / "trees" / name
         if tree.is_dir():
             continue
@@ -87,7 +88,7 @@ def fetch(folder: Path) -> list[Path]:
         for package in folder.glob(f"{name}_*.deb"):
             run("dpkg-deb", "-x", package, tree)
             package.unlink()
-    return sorted(folder.glob("trees/*/usr/share/locale/fr/LC_MESSAGES/*.mo"))
+    return sorted(folder.glob(f"trees/*/usr/share/locale/{language}/LC_MESSAGES/*.mo"))
 
 
 def write_catalogues(folder: Path, most: int) -> None:
