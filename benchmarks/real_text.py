@@ -40,6 +40,8 @@ LONGEST = 500
 
 FONTS = {"B", "I", "BR", "RB", "BI", "IB", "IR", "RI", "SM", "SB"}
 LISTINGS = {"nf": "fi", "EX": "EE", "TS": "TE"}
+ONE_LINE = {"SH", "SS", "TP"}
+"""Macros of a heading or a term, after which a paragraph begins by itself."""
 SAME_MACRO = {"P": "PP", "LP": "PP"}
 ESCAPES = {
     "-": "-", " ": "\N{NO-BREAK SPACE}", "&": "", "e": "\\", "|": "", "^": "", "/": "", ",": "",
@@ -67,7 +69,7 @@ def read_help(folder: Path, target: str) -> Iterator[tuple[str, Pair]]:
     """Pair the paragraphs of the help that have the same id in the same file."""
     trees = [folder / "trees" / f"libreoffice-help-{code}" / HELP for code in ("en-us", target)]
     own = trees[0] / "en-US"
-    for path in sorted(own.rglob("text/**/*.html")):
+    for path in sorted(own.glob("text/**/*.html")):
         name = str(path.relative_to(own))
         other = trees[1] / target / name
         if not other.exists():
@@ -96,9 +98,10 @@ def read_manuals(folder: Path, target: str) -> Iterator[tuple[str, Pair]]:
             name = str(path.relative_to(own))
             for other in folder.glob(f"trees/manpages-{target}*/usr/share/man/{target}/{name}"):
                 sides = [paragraphs_of_manual(one) for one in (path, other)]
-                macros = [[macro for macro, _ in side] for side in sides]
+                # Translators add a paragraph about themselves at the end.
+                macros = [[macro for macro, _ in side[: len(sides[0])]] for side in sides]
                 if macros[0] == macros[1]:
-                    for (_, source), (_, translation) in zip(*sides, strict=True):
+                    for (_, source), (_, translation) in zip(*sides, strict=False):
                         yield name, (source, translation)
 
 
@@ -107,6 +110,8 @@ def paragraphs_of_manual(path: Path) -> list[tuple[str, str]]:
     found = [("", "")]
     until = ""
     for line in gzip.decompress(path.read_bytes()).decode("utf-8", "replace").splitlines():
+        if line.startswith((".\\", "'\\")) or line.strip() == ".":
+            continue
         macro, *words = re.findall(r'"[^"]*"|\S+', line[1:]) if line[:1] == "." else ("",)
         if until:
             until = "" if macro == until else until
@@ -116,9 +121,9 @@ def paragraphs_of_manual(path: Path) -> list[tuple[str, str]]:
         elif macro in FONTS:
             glue = "" if len(macro) == 2 and macro not in ("SM", "SB") else " "
             append(found, glue.join(word.strip('"') for word in words))
-        elif macro and not macro.startswith("\\"):
+        elif macro:
             found.append((SAME_MACRO.get(macro, macro), " ".join(words).strip('"')))
-        elif not macro:
+        else:
             append(found, line)
     return [(macro, plain(text)) for macro, text in found]
 
@@ -126,7 +131,10 @@ def paragraphs_of_manual(path: Path) -> list[tuple[str, str]]:
 def append(found: list[tuple[str, str]], text: str) -> None:
     """Add a line to the last paragraph."""
     macro, before = found[-1]
-    found[-1] = (macro, f"{before} {text}")
+    if before and macro in ONE_LINE:
+        found.append(("", text))
+    else:
+        found[-1] = (macro, f"{before} {text}")
 
 
 def plain(text: str) -> str:
