@@ -67,6 +67,8 @@ _IRREGULAR = {
     "cher": ("cher", "chère", "chers", "chères"),
     "long": ("long", "longue", "longs", "longues"),
     "épais": ("épais", "épaisse", "épais", "épaisses"),
+    "mignon": ("mignon", "mignonne", "mignons", "mignonnes"),
+    "naturel": ("naturel", "naturelle", "naturels", "naturelles"),
     "gentil": ("gentil", "gentille", "gentils", "gentilles"),
     "bas": ("bas", "basse", "bas", "basses"),
     "public": ("public", "publique", "publics", "publiques"),

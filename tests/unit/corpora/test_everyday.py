@@ -92,6 +92,13 @@ def test_no_slot_is_left_and_no_link_points_outside(name: str) -> None:
         ("he $D:drink.no_longer@he = il:0 $1", ("He no longer drinks.", "Il ne boit plus.")),
         ("he $D:go.past!@he/there = il:0 $1", ("He went there.", "Il y est allé.")),
         ("they $D:eat.past!@they/some = ils:0 $1", ("They ate some.", "Ils en ont mangé.")),
+        ("he $D:like.perfect!@he that = il:0 $1 cela:2", ("He has liked that.", "Il a aimé cela.")),
+        (
+            "she $I.perfect!@she here = elle:0 $1 ici:2",
+            ("She has been here.", "Elle a été ici."),
+        ),
+        ("she $I.since@she here = elle:0 $1 ici:2", ("She has been here.", "Elle est ici.")),
+        ("he $D:know.since@he him = il:0 le:2 $1", ("He has known him.", "Il le connaît.")),
         ("nobody $D:eat.past!@nobody $N:kitchen=a = personne:0 ne:0 $1 $2", None),
     ],
 )
@@ -129,3 +136,65 @@ def test_word_of_a_negation_stands_behind_the_finite_verb(form: str, french: str
 def test_subject_that_is_drawn_is_not_negated_by_the_clause_before() -> None:
     pattern = "he $D:eat.not@he because $S:he would like $N:bought=a = il:0 $1 parce:2 que:2 $3 $6"
     assert all(" de " not in say(pattern, seed)[1] for seed in range(9))
+
+
+def test_what_always_was_is_over_in_french() -> None:
+    said = {say("she $D:live.already@she here = elle:0 $1 ici:2", seed)[1] for seed in range(20)}
+    assert "Elle a toujours habité ici." in said
+    assert not [french for french in said if "habitait" in french]
+
+
+def test_later_subject_does_not_change_the_auxiliary_of_a_question() -> None:
+    pattern = "$AUX:do $S:people know where $S:he $I! = est-ce:0 que:0 $1 ^savoir:2 où:3 $4 $5"
+    for seed in range(20):
+        english, french = say(pattern, seed)
+        is_one = " sait " in french
+        assert english.startswith("Does " if is_one else "Do "), (english, french)
+
+
+@pytest.mark.parametrize(
+    ("auxiliary", "french"),
+    [
+        ("haven't", "Est-ce qu'ils n'ont pas mangé ici."),
+        ("won't", "Est-ce qu'ils ne mangeront pas ici."),
+        ("don't", "Est-ce qu'ils ne mangent pas ici."),
+    ],
+)
+def test_negated_question(auxiliary: str, french: str) -> None:
+    pattern = f"$AUX:{auxiliary} $S:he $D:eat.asked here = est-ce:0 que:0 $1 $2 ici:3"
+    said = dict(say(pattern, seed) for seed in range(60))
+    english = next(one for one, target in said.items() if target == french)
+    assert english.startswith(auxiliary.capitalize())
+
+
+def test_infinitive_that_is_denied_takes_de() -> None:
+    pattern = "try not to $D:eat.inf@you $N:bought=a = essaie:0 de:2 ne:1 pas:1 $3 $4"
+    for seed in range(9):
+        assert re.search(r"^Essaie de ne pas manger d(?:e |')", say(pattern, seed)[1])
+
+
+def test_relative_clause_agrees_with_the_noun_before_it_not_with_the_first() -> None:
+    pattern = (
+        "$N:animal_pet=the eats the $N:fruit=plain that he $D:buy.past!@he/last = $0 $3 il:5 $6"
+    )
+    for seed in range(30):
+        english, french = say(pattern, seed)
+        if english.split()[4] in ("apple", "orange", "banana", "pear", "strawberry", "cherry"):
+            assert french.endswith("achetée."), (english, french)
+
+
+def test_one_o_clock_is_one_hour() -> None:
+    hours = {say("at $R:hour = à:0 $1", seed) for seed in range(400)}
+    assert ("At one o'clock.", "À une heure.") in hours
+    assert not [french for _, french in hours if "une heures" in french]
+
+
+def test_number_that_no_vocabulary_has_is_copied() -> None:
+    said = [
+        say("he $D:have.present!@he $NUM $N:counted_things=title+ = il:0 $1 $2 $3", seed)
+        for seed in range(200)
+    ]
+    copied = [(e, f) for e, f in said if re.search(r"\d{6}", e)]
+    assert copied
+    assert all(e.split()[2] == f.split()[2] for e, f in copied)
+    assert re.fullmatch(r"In \d{6}\.", say("in $NUM:year = en:0 $1")[0])

@@ -52,11 +52,13 @@ def _everyday(*names: str) -> tuple[str, ...]:
 
 _WORDS = _read("course_words")
 _EVERYDAY = _read(*_everyday("words"))
-GRAMMAR = _read("grammar", *_everyday("grammar", "questions", "others", "more"))
+GRAMMAR = _read("grammar", *_everyday("grammar", "questions", "others", "more", "combined"))
 """The constructions by name: level, weight, an example, patterns."""
-RULES: Mapping[str, str] = _read(*_everyday("actions", "doings", "clauses", "sayings", "kinds"))
+RULES: Mapping[str, str] = _read(
+    *_everyday("actions", "doings", "clauses", "sayings", "kinds", "parts")
+)
 """Parts of patterns, which a slot $R names: each way on a line."""
-_PHRASES = _read("phrases", *_everyday("people", "lands", "times", "things"))
+_PHRASES = _read("phrases", *_everyday("people", "lands", "times", "things", "phrases"))
 TABLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     name: tuple(rows.items()) for name, rows in _PHRASES.items()
 }

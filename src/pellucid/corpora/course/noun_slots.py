@@ -35,18 +35,21 @@ _SEEN = COLORS | {"big", "small", "new"}
 
 def fill_subject(drawing: Drawing, slot: Slot) -> None:
     """Say a subject, and let the auxiliary of a question agree with it."""
+    english = drawing.sentence.english
+    before = len(english) - 1
     drawing.subject = draw_subject(drawing, slot)
     drawing.is_negated = False
-    if drawing.auxiliary is None:
+    # *Do you know where he is*: a later subject is not that of the question.
+    if drawing.auxiliary != before or before < 0:
         return
-    english = drawing.sentence.english
     form = {
         "be": be_form(drawing.subject, is_past=False),
         "was": be_form(drawing.subject, is_past=True),
     }
     form["isn't"] = form["be"].replace("am", "are") + "n't"
+    form["wasn't"] = form["was"] + "n't"
     if drawing.subject.is_third:
-        form |= {"do": "does", "have": "has", "don't": "doesn't"}
+        form |= {"do": "does", "have": "has", "don't": "doesn't", "haven't": "hasn't"}
     word = english[drawing.auxiliary]
     english[drawing.auxiliary] = form.get(word, word)
 
@@ -195,14 +198,24 @@ def _say_counted(drawing: Drawing, noun: Noun, *, is_owned: bool = True) -> Enti
         noun = drawing.pick.one(pool("animate"))
     if is_owned and drawing.pick.chance(0.4):
         drawing.sentence.say(*drawing.pick.one(_BEFORE_COUNTED))
-    drawing.say(*drawing.pick.one(NUMBERS))
+    _say_any_number(drawing)
     adjectives = drawing.describe(noun, 0.7)
     return say_phrase(drawing.sentence, noun, "title", is_plural=True, adjectives=adjectives)
 
 
-def say_number(drawing: Drawing, _: Slot) -> None:
-    """Say a number word."""
-    drawing.say(*drawing.pick.one(NUMBERS))
+def say_number(drawing: Drawing, slot: Slot) -> None:
+    """Say a number: `$NUM` one of the list or now and then another, `$NUM:year` always another."""
+    _say_any_number(drawing, other=1.0 if slot.name == "year" else 0.05)
+
+
+def _say_any_number(drawing: Drawing, *, other: float = 0.05) -> None:
+    """Say a number, sometimes one that no vocabulary has, so that a model learns to copy it."""
+    if not drawing.pick.chance(other):
+        drawing.say(*drawing.pick.one(NUMBERS))
+        return
+    digits = "".join(drawing.pick.one("123456789") for _ in range(6))
+    drawing.sentence.has_unknown = True
+    drawing.say(digits, digits)
 
 
 def fill_from_table(drawing: Drawing, slot: Slot) -> None:

@@ -81,6 +81,8 @@ def _say_parts(drawing: Drawing, pattern: Pattern) -> None:
         elif isinstance(part, str):
             sentence.english.append(part)
             drawing.is_negated &= part not in _AFTER_NEGATION
+            # *Tried not to eat any bread* has *de* for *du*.
+            drawing.is_negated |= sentence.english[-2:] == ["not", "to"]
         else:
             if part.slot == "R":
                 _say_rule(drawing, part)

@@ -46,6 +46,9 @@ _ASKED = {
     "don't": "present",
     "doesn't": "present",
     "didn't": "past",
+    "haven't": "perfect",
+    "hasn't": "perfect",
+    "won't": "future",
     "isn't": "progressive",
     "aren't": "progressive",
 }
@@ -61,6 +64,10 @@ _NEGATED = {
     "not perfect": ("perfect", "not 3, n't 3", "pas"),
     "not thing": ("present", "not 3, n't 3", "rien"),
     "not thing past": ("past", "not 3, n't 3", "rien"),
+    "not thing perfect": ("perfect", "not 3, n't 3", "rien"),
+    "not future": ("future", "not 3, n't 3", "pas"),
+    "not would": ("would", "not 3, n't 3", "pas"),
+    "not near": ("near", "not 3, n't 3", "pas"),
     "not one": ("present", "not 3, n't 3", ""),
     "not one past": ("past", "not 3, n't 3", ""),
 }
@@ -70,6 +77,8 @@ _LOOSE = {
     "there": Clitic("there", "y", is_direct=False),
     "some": Clitic("some", "en", is_direct=False),
 }
+_MOVED = {"moved": 0, "last": -1}
+"""Which noun was the object that a verb's pattern has said before it."""
 _SHORT_HAVE = {"I": "'ve", "you": "'ve", "we": "'ve", "they": "'ve", "he": "'s", "she": "'s"}
 _IRREGULAR_ORDERS = {"es": ("sois", "soyons"), "as": ("aie", "ayons")}
 _SELF = {
@@ -108,6 +117,9 @@ def say_in_form(drawing: Drawing, slot: Slot) -> None:
     if asked is not None:
         form = _ASKED[english[asked]]
         drawing.is_negated = english[asked].endswith("n't")
+    if form in ("perfect", "already"):
+        # *Has always lived here* is over in French, *a toujours habité*, also where *lived* lasts.
+        verb = verb._replace(french=replace(verb.french, lasts=False))
     is_often = drawing.is_often and form in ("present", "past", "future")
     if asked is None and form not in ("inf", "to", "ing", *_AFFIRMED):
         may_be = not (drawing.is_positive or slot.positive or is_often or "p" in verb.marks)
@@ -124,7 +136,7 @@ def say_in_form(drawing: Drawing, slot: Slot) -> None:
         _say_already(drawing, verb, slot)
     elif form not in _TENSES:
         _say_later(drawing, verb, slot, form, asked)
-    elif is_be:
+    elif is_be and form != "perfect":
         _say_being(drawing, verb, manner)
     else:
         _say_tense(drawing, verb, slot, manner, is_often=is_often)
@@ -218,7 +230,7 @@ def _draw_often(drawing: Drawing, table: str = "midverb") -> list[Word]:
 def _draw_clitic(drawing: Drawing, slot: Slot) -> Clitic | None:
     if slot.it:
         return standing_for(drawing.entities[-1])
-    if slot.said in ("", "moved"):
+    if not slot.said or slot.said in _MOVED:
         return None
     if slot.said in _LOOSE:
         loose = _LOOSE[slot.said]
@@ -260,7 +272,7 @@ def _say(drawing: Drawing, verb: _Verb, slot: Slot, manner: Manner) -> int:
         manner,
         clitic=clitic,
         particle=verb.particle,
-        moved=drawing.entities[0] if slot.said == "moved" else None,
+        moved=drawing.entities[_MOVED[slot.said]] if slot.said in _MOVED else None,
     )
     if clitic is not None and verb.particle in _BEFORE_PRONOUN:
         _swap_last(drawing, place)
@@ -305,7 +317,7 @@ def _say_later(drawing: Drawing, verb: _Verb, slot: Slot, form: str, asked: int 
     if asked is None and form in ("future", "would") and not is_negated:
         asked = _shorten(drawing, "'ll" if form == "future" else "'d")
     if asked is None:
-        english += _before(drawing, form)
+        english += _before(drawing, form, is_state=verb.english is _BE or "s" in verb.marks)
     before = tuple(range(start, len(english))) if asked is None else (asked,)
     no = before[-1:] if is_negated else ()
     if form == "near":
@@ -338,7 +350,7 @@ def _say_later(drawing: Drawing, verb: _Verb, slot: Slot, form: str, asked: int 
         words.insert(place, Word("ne", no))
 
 
-def _before(drawing: Drawing, form: str) -> list[str]:
+def _before(drawing: Drawing, form: str, *, is_state: bool) -> list[str]:
     """Draw the English words before the verb in a form."""
     pick = drawing.pick
     no = drawing.is_negated
@@ -359,7 +371,8 @@ def _before(drawing: Drawing, form: str) -> list[str]:
         return ["let's", *["not"] * no]
     if form == "since":
         has = "has" if drawing.subject.is_third else "have"
-        return pick.one(([has], [has, "been"]))
+        # *Has known*, *has been*: a state is not being done.
+        return [has] if is_state else pick.one(([has], [has, "been"]))
     return {"used": ["used", "to"], "to": ["to"]}.get(form, [])
 
 
