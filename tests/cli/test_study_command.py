@@ -147,15 +147,16 @@ def test_translate_and_score_under_a_cut_use_the_engine(
         assert float(after) < float(before)
 
 
-def test_translate_under_another_change_says_that_it_is_slow(
+def test_translate_under_another_change_takes_a_beam_and_links(
     run_here: Run, files: tuple[str, ...]
 ) -> None:
-    change = ("--change", "average decoder.1.cross.0")
+    change = ("--change", "average decoder.1.cross.0", "--beam", "3")
     done = run_here("translate", "demo", "-i", files[1], *change)
-    assert done.returncode == 0
-    assert "decoded greedily in float32, one by one" in done.stderr
-    done = run_here("translate", "demo", "-i", files[1], *change, "--align")
-    assert (done.returncode, "--align cannot be combined" in done.stderr) == (2, True)
+    assert (done.returncode, done.stderr) == (0, "")
+    linked = run_here("translate", "demo", "-i", files[1], *change, "--align", "--json")
+    answers = list(map(json.loads, linked.stdout.splitlines()))
+    assert [one["translation"] for one in answers] == done.stdout.splitlines()
+    assert all(one["hypotheses"][0]["alignment"] for one in answers)
     done = run_here("translate", "demo", "-i", files[1], *change, "--ensemble", "demo")
     assert (done.returncode, "Changes need one model" in done.stderr) == (2, True)
 

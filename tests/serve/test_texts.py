@@ -144,7 +144,6 @@ def test_translate_text_that_cannot_be_translated_fails_alone(live: Live) -> Non
         ({"texts": ["a"], "align": True, "align_head": "encoder.1.self"}, "cross"),
         ({"texts": ["a"], "align": True, "changes": "cut decoder.1.cross.0"}, "changes"),
         ({"texts": ["a"], "changes": "cut decoder.9.cross.0"}, "layer"),
-        ({"texts": ["a"], "changes": "average decoder.1.cross.0", "beam": 2}, "beam"),
         ({"texts": ["a"], "prefixes": ["x", "y"]}, "2 for 1"),
         ({"texts": ["a"], "require": [" "]}, "blank"),
         ({"texts": ["a"], "forbid": ["x"] * 101}, "100"),

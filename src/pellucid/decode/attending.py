@@ -13,7 +13,11 @@ Ids = Sequence[Sequence[int]]
 
 
 def attend_in_c(
-    engine: NativeEngine, sources: Ids, targets: Ids, start_id: int
+    engine: NativeEngine,
+    sources: Ids,
+    targets: Ids,
+    start_id: int,
+    given: np.ndarray | None = None,
 ) -> list[np.ndarray]:
     """Compute the weights of cross-attention, with teacher forcing.
 
@@ -22,6 +26,7 @@ def attend_in_c(
         sources: token ids, ``</s>`` included.
         targets: the tokens that the rows of each predict.
         start_id: the token that the decoder reads first.
+        given: the encoder's vectors of all source tokens, if it need not run.
 
     Returns:
         For each pair ``weights_NHTS``. Row t is the one that predicts token t.
@@ -33,7 +38,7 @@ def attend_in_c(
     # One hypothesis each, because the targets are given and nothing branches.
     session = engine.open_session(sentences=len(sources), width=1)
     everyone = range(len(sources))
-    session.insert(everyone, engine.encode(sources, threads=threads), everyone)
+    session.insert(everyone, engine.encode(sources, given, threads=threads), everyone)
     config = engine.config
     found = []
     for source, target in zip(sources, targets, strict=True):

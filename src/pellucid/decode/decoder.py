@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from pellucid.decode.on_pytorch import PyTorchDecoder
+    from pellucid.decode.under_probe import UnderProbe
     from pellucid.model import EncoderDecoder
 
 
@@ -29,17 +31,23 @@ class Decoder:
             what one call of the engine in C does not answer, and a stored model loaded only for
             what the engine cannot compute.
         special: the ids with a meaning.
-
-    Attributes:
-        is_slow: True of a decoder that only searches greedily, line by line.
     """
-
-    is_slow = False
 
     def __init__(self, models: Sequence[EncoderDecoder | StoredModel], special: SpecialIds) -> None:
         self._models = models
         self._special = special
         self._native = NativePath(models, special)
+        self.change: UnderProbe | None = None
+        """What changes the model on the way, if anything."""
+
+    def under(self, probe: UnderProbe) -> Decoder:
+        """Make a decoder of the same model under a probe, which reaches every search."""
+        found = copy.copy(self)
+        found.change = probe
+        found._native = self._native.under(probe)
+        # The steps in Python are other ones.
+        found.__dict__.pop("on_pytorch", None)
+        return found
 
     @cached_property
     def on_pytorch(self) -> PyTorchDecoder:
@@ -47,7 +55,7 @@ class Decoder:
         # Importing PyTorch was 2 of the 2.5 seconds of a first translation: docs/decisions/0019.
         from pellucid.decode.on_pytorch import PyTorchDecoder
 
-        return PyTorchDecoder(self._models, self._special, self._native)
+        return PyTorchDecoder(self._models, self._special, self._native, self.change)
 
     def find_reason(self, config: DecodingConfig, requests: Sequence[Request] = ()) -> str | None:
         """Say why one call of the engine in C does not answer requests; None if it does."""
@@ -64,7 +72,10 @@ class Decoder:
         """
         if self._models[0].config.is_recurrent:
             return precision
-        is_unserved = precision == "int8" and self.find_obstacle(precision) is not None
+        # A probe of the decoder is handed float32, whatever the model's own precision.
+        is_unserved = self._reaches_decoder or (
+            precision == "int8" and self.find_obstacle(precision) is not None
+        )
         return "float32" if is_unserved else precision
 
     def find_engine(self, precision: Precision) -> NativeEngine | None:
@@ -102,8 +113,11 @@ class Decoder:
             One answer for each request, in their order.
         """
         if self.find_reason(config, requests) is None:
-            return self._native.answer(requests, config, batch_tokens=batch_tokens)
-        return self.on_pytorch.decode(requests, config, batch_tokens=batch_tokens)
+            found = self._native.answer(requests, config, batch_tokens=batch_tokens)
+        else:
+            found = self.on_pytorch.decode(requests, config, batch_tokens=batch_tokens)
+        self._note_probe()
+        return found
 
     def stream(self, request: Request, config: DecodingConfig) -> Iterator[Decided]:
         """Answer one request step by step.
@@ -115,7 +129,8 @@ class Decoder:
         Raises:
             InputError: logits were not finite.
         """
-        return self.on_pytorch.stream(request, config)
+        yield from self.on_pytorch.stream(request, config)
+        self._note_probe()
 
     def score(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
@@ -131,13 +146,28 @@ class Decoder:
             not a number if logits were not finite.
         """
         start = self._special.start
+        under = self.change
+        if under is not None and (self._reaches_decoder or self.find_obstacle("float32")):
+            found = under.score(sources, targets, start)
+            self._note_probe()
+            return found
         if self.find_obstacle("float32") is None:
             engines = self._native.engines("float32")
-            each = [score_in_c(engine, sources, targets, start) for engine in engines]
+            given = None if under is None else under.vectors(sources)
+            each = [score_in_c(engine, sources, targets, start, given) for engine in engines]
         else:
             models = self.on_pytorch.load_models()
             each = [score_on_pytorch(model, sources, targets, start) for model in models]
+        self._note_probe()
         return mean_logs(each, targets)
+
+    @property
+    def _reaches_decoder(self) -> bool:
+        return self.change is not None and self.change.reaches_decoder
+
+    def _note_probe(self) -> None:
+        if self.change is not None:
+            self.change.probe.warn()
 
 
 def make_decoder(models: Sequence[EncoderDecoder | StoredModel], tokenizer: Tokenizer) -> Decoder:

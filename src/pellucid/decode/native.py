@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +18,7 @@ from pellucid.native.engine import NativeEngine
 from pellucid.native.weight_shapes import find_obstacle
 
 if TYPE_CHECKING:
+    from pellucid.decode.under_probe import UnderProbe
     from pellucid.model import EncoderDecoder
 
 _SERVED = {
@@ -60,6 +62,13 @@ class NativePath:
         self._models = models
         self._special = special
         self._engines: dict[tuple[int, Precision], NativeEngine] = {}
+        self._under: UnderProbe | None = None
+
+    def under(self, probe: UnderProbe) -> NativePath:
+        """Do the same under a probe, with the weights that are packed already."""
+        found = copy.copy(self)
+        found._under = probe
+        return found
 
     def find_reason(self, config: DecodingConfig, requests: Sequence[Request] = ()) -> str | None:
         """Say why one call cannot answer requests; None if it can."""
@@ -77,6 +86,8 @@ class NativePath:
 
     def find_obstacle(self, precision: Precision) -> str | None:
         """Say why PyTorch must compute the steps of any search; None if the engine can."""
+        if self._under is not None and self._under.reaches_decoder:
+            return "a change of the decoder is made there"
         obstacles = (self._obstacle(index, precision) for index in range(len(self._models)))
         return next((one for one in obstacles if one is not None), None)
 
@@ -160,6 +171,9 @@ class NativePath:
             SearchOptions(config, special.start, special.eos, (*special.never, *forbidden)),
             sentences=max(1, batch_tokens // (longest * config.beam)),
             threads=threads_in_use(),
+            given=None
+            if self._under is None
+            else self._under.vectors([one.source_ids for one in requests]),
             uniforms=[uniforms([one.key], config.seed, one.max_length)[0] for one in requests]
             if config.sample
             else (),

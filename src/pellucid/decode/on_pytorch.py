@@ -19,11 +19,13 @@ from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.constraints.required import RequiredPhrases
 from pellucid.decode.hypothesis import OVERFLOW, Decided, Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
+from pellucid.decode.probed_steps import ProbedStepper
 from pellucid.decode.recorded_steps import RecordedStepper, explain_unrecorded
 from pellucid.decode.search.beams import LengthPenalty
 from pellucid.decode.search.search_loop import Search, SearchAnswer
 from pellucid.decode.search.uniforms import draw_many_samples, number_sample
 from pellucid.decode.steppers import Ensemble, ModelStepper, NativeStepper, Stepper
+from pellucid.decode.under_probe import UnderProbe
 from pellucid.errors import InputError
 from pellucid.machine.graphs import make_graphs
 from pellucid.machine.hardware import set_threads, some_threads
@@ -60,6 +62,7 @@ class PyTorchDecoder:
             steps that the engine in C does not compute.
         special: the ids with a meaning.
         native: the engine in C for these models.
+        under: a probe that changes them.
     """
 
     def __init__(
@@ -67,12 +70,14 @@ class PyTorchDecoder:
         models: Sequence[EncoderDecoder | StoredModel],
         special: SpecialIds,
         native: NativePath,
+        under: UnderProbe | None = None,
     ) -> None:
         set_threads(None)
         self._models = models
         self._special = special
         self._num_weights = sum(map(_count_weights, models))
         self._native = native
+        self._under = under
         self._steppers: dict[tuple[Precision, torch.dtype | None], Stepper] = {}
 
     def decode(
@@ -138,7 +143,8 @@ class PyTorchDecoder:
         """Search, with sources of about one length in one batch."""
         answers: dict[int, SearchAnswer] = {}
         lengths = [len(request.source_ids) for request in requests]
-        for group in _group_by_length(lengths):
+        # A probe must see no padding, so that what it does depends on no other sentence.
+        for group in _group_by_length(lengths, GROWTH if self._under is None else None):
             # The first of a group is the longest, to whose length the others are padded.
             sentences = max(1, batch_tokens // (lengths[group[0]] * config.beam))
             asked = [requests[index] for index in group]
@@ -235,12 +241,15 @@ class PyTorchDecoder:
     def _make_steppers(self, precision: Precision, dtype: torch.dtype | None) -> list[Stepper]:
         # The engine has no products in float64.
         if dtype is None and self._native.find_obstacle(precision) is None:
-            return [NativeStepper(engine) for engine in self._native.engines(precision)]
+            engines = self._native.engines(precision)
+            return [NativeStepper(engine, self._under) for engine in engines]
         return [self._on_pytorch(model, precision, dtype) for model in self.load_models()]
 
     def _on_pytorch(
         self, model: EncoderDecoder, precision: Precision, dtype: torch.dtype | None
     ) -> Stepper:
+        if self._under is not None:
+            return ProbedStepper(model, precision, self._under, dtype=dtype)
         graphs = make_graphs(model.output_weight.device)
         is_recorded = explain_unrecorded(model.config) is None and dtype is None
         if graphs is not None and is_recorded and isinstance(model, Transformer):
@@ -278,11 +287,13 @@ def _allow_growth(phrase: ForbiddenText) -> ForbiddenText:
     return replace(phrase, may_grow=True)
 
 
-def _group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
+def _group_by_length(lengths: Sequence[int], growth: float | None) -> Iterator[list[int]]:
     """Group sources that differ little in length, so that a batch holds little padding.
 
     Args:
         lengths: the number of tokens of each source.
+        growth: how many times as long as its shortest source the longest of a group may be; None
+            groups equal lengths only.
 
     Yields:
         Indices into ``lengths``, the longest source first.
@@ -290,8 +301,13 @@ def _group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     group: list[int] = []
     # Equal lengths keep their order, because Python's sort is stable.
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        # Short sources may differ by a large ratio and still hold little padding.
-        if group and lengths[index] * GROWTH < lengths[group[0]] and lengths[group[0]] > SHORT:
+        longest = lengths[group[0]] if group else 0
+        if growth is None:
+            is_apart = lengths[index] < longest
+        else:
+            # Short sources may differ by a large ratio and still hold little padding.
+            is_apart = lengths[index] * growth < longest and longest > SHORT
+        if is_apart:
             yield group
             group = []
         group.append(index)

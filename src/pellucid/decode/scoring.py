@@ -33,7 +33,13 @@ def mean_logs(each_NBT: Sequence[np.ndarray], targets: Ids) -> list[tuple[float,
     ]
 
 
-def score_in_c(engine: NativeEngine, sources: Ids, targets: Ids, start_id: int) -> np.ndarray:
+def score_in_c(
+    engine: NativeEngine,
+    sources: Ids,
+    targets: Ids,
+    start_id: int,
+    given: np.ndarray | None = None,
+) -> np.ndarray:
     """Compute the log-probability of each target token, given the source and earlier tokens.
 
     Args:
@@ -41,6 +47,7 @@ def score_in_c(engine: NativeEngine, sources: Ids, targets: Ids, start_id: int) 
         sources: token ids, ``</s>`` included.
         targets: one for each source, ``</s>`` included.
         start_id: the token that the decoder reads first.
+        given: the encoder's vectors of all source tokens, if it need not run.
 
     Returns:
         ``logs_BT``, natural logs; not a number if the logits of a position are not finite. Columns
@@ -52,7 +59,7 @@ def score_in_c(engine: NativeEngine, sources: Ids, targets: Ids, start_id: int) 
     threads = threads_in_use()
     session = engine.open_session(sentences=len(sources), width=1)
     everyone = range(len(sources))
-    session.insert(everyone, engine.encode(sources, threads=threads), everyone)
+    session.insert(everyone, engine.encode(sources, given, threads=threads), everyone)
     length_B = np.array([len(target) for target in targets])
     newest_B = np.full(len(targets), start_id, np.int64)
     logs_BT = np.zeros((len(targets), int(length_B.max())))

@@ -17,6 +17,7 @@ from torch import Tensor
 from pellucid.config import Precision
 from pellucid.data import make_source_batch
 from pellucid.decode.logits import log_normalizer
+from pellucid.decode.under_probe import UnderProbe
 from pellucid.errors import InputError
 from pellucid.machine.hardware import threads_in_use
 from pellucid.model import EncoderDecoder
@@ -81,7 +82,7 @@ class SourceMemory(NamedTuple):
         return SourceMemory(self.memory_BSD.index_select(0, rows_A), mask_AS)
 
 
-class _ModelState:
+class ModelState:
     """A model's cache, and the source of each row; all sentences are at the same token."""
 
     def __init__(self, model: EncoderDecoder, width: int) -> None:
@@ -101,14 +102,18 @@ class _ModelState:
         """Keep only these slots."""
         columns_W = torch.arange(self._width, device=slots_B.device)
         rows_A = (slots_B[:, None] * self._width + columns_W).flatten()
-        self.cache.reorder(rows_A)
+        self.take(rows_A)
         self.source = self.source.choose(rows_A)
 
     def reorder(self, parents_BW: Tensor) -> None:
         """Let every hypothesis continue another one of its sentence, given by its column."""
         # The sources stay where they are, because a parent is of the same sentence.
         sentences_B = torch.arange(len(parents_BW), device=parents_BW.device)
-        self.cache.reorder((sentences_B[:, None] * self._width + parents_BW).flatten())
+        self.take((sentences_B[:, None] * self._width + parents_BW).flatten())
+
+    def take(self, rows_A: Tensor) -> None:
+        """Keep what the listed rows have read, in that order."""
+        self.cache.reorder(rows_A)
 
 
 class ModelStepper:
@@ -160,13 +165,13 @@ class ModelStepper:
         memory_BSD = self._model.encode(source_BS, mask_BS if is_padded else None)
         return SourceMemory(memory_BSD, mask_BS if is_padded else None)
 
-    def new_state(self, sentences: int, width: int) -> _ModelState:
+    def new_state(self, sentences: int, width: int) -> ModelState:
         """Make empty slots for some sentences, each with ``width`` hypotheses."""
-        return _ModelState(self._model, width)
+        return ModelState(self._model, width)
 
     @torch.inference_mode()
     def step(
-        self, state: _ModelState, newest_A: Tensor, is_growing_A: Tensor | None = None
+        self, state: ModelState, newest_A: Tensor, is_growing_A: Tensor | None = None
     ) -> Tensor:
         """Read a token of every row, and return the logits of the next: ``logits_AV``."""
         newest_A1 = newest_A[:, None]
@@ -206,13 +211,15 @@ class NativeStepper:
 
     Args:
         engine: one without an obstacle.
+        under: a probe that changes the encoder.
     """
 
     # Every slot has its own keys and values, so a sentence may start at any step.
     starts_together = False
 
-    def __init__(self, engine: NativeEngine) -> None:
+    def __init__(self, engine: NativeEngine, under: UnderProbe | None = None) -> None:
         self._engine = engine
+        self._under = under
         self.device = torch.device("cpu")
 
     @property
@@ -222,7 +229,8 @@ class NativeStepper:
 
     def encode(self, sources: Sequence[Sequence[int]]) -> Encoded:
         """Read sentences, and compute the keys and values that the decoder attends to."""
-        return self._engine.encode(sources, threads=threads_in_use())
+        given = None if self._under is None else self._under.vectors(sources)
+        return self._engine.encode(sources, given, threads=threads_in_use())
 
     def new_state(self, sentences: int, width: int) -> _NativeState:
         """Make empty slots for some sentences, each with ``width`` hypotheses."""

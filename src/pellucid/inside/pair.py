@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import Parameter, signature
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ from pellucid.bundle import Bundle
 from pellucid.config import known_option
 from pellucid.config.head_address import Part
 from pellucid.decode.hypothesis import OVERFLOW
+from pellucid.decode.under_probe import Noting
 from pellucid.errors import InputError
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.changes.given_changes import (
@@ -124,7 +126,8 @@ class PairData:
         """Run encoder and decoder once with teacher forcing: ``logits_TV``.
 
         Args:
-            probe: sees every result, and may replace it; also changes as text.
+            probe: sees every result, and may replace it; also changes as text. A warning says if it
+                could replace something and did not.
             source_ids: another source to read instead.
 
         Raises:
@@ -135,8 +138,14 @@ class PairData:
             check_probe(probe, self.model.config)
         else:
             probe = self.read(probe)
-        source_1S = self.to_tensor([list(self.source_ids if source_ids is None else source_ids)])
-        logits_1TV: Tensor = self.model(source_1S, self.to_tensor([self.read_ids]), probe=probe)
+        pair = self if source_ids is None else replace(self, source_ids=tuple(source_ids))
+        source_1S = self.to_tensor([pair.source_ids])
+        noting = None if probe is None else Noting(probe)
+        if noting is not None:
+            noting.begin(pair)
+        logits_1TV: Tensor = self.model(source_1S, self.to_tensor([self.read_ids]), probe=noting)
+        if noting is not None:
+            noting.warn()
         # One number that is not finite makes this sum so, which is cheaper than a test of each.
         if not math.isfinite(logits_1TV.detach().logsumexp(dim=-1).sum()):
             if probe is None:
@@ -194,19 +203,45 @@ class Replace:
 
     Args:
         functions: by name, such as ``encoder.0.self.weights``, a function that is handed the result
-            and returns what takes its place.
+            and returns what takes its place; one of two parameters is handed the sentence, too
+            (`pellucid.inside.Probe`).
+        takes_batches: True if the functions also take several sentences of one length, along the
+            first axis, which is faster.
     """
 
     @checked
-    def __init__(self, functions: Mapping[str, Callable[[Tensor], Tensor]]) -> None:
-        self.names = dict(functions)
+    def __init__(
+        self, functions: Mapping[str, Callable[..., Tensor]], *, takes_batches: bool = False
+    ) -> None:
+        self.takes_batches = takes_batches
+        self.pair: Any = None
+        self.names = {name: _with_pair(one) for name, one in functions.items()}
         self.sites = {name.rpartition(".")[0] for name in functions}
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Replace one result if a function has its name."""
         function = self.names.get(f"{site}.{stage}")
         # A copy, so that a function that writes into its argument does not change the model.
-        return None if function is None else function(tensor.clone())
+        return None if function is None else function(tensor.clone(), self.pair)
+
+    def begin(self, pair: Any) -> None:
+        """Note which sentence comes next."""
+        self.pair = pair
+
+
+def _with_pair(function: Callable[..., Tensor]) -> Callable[[Tensor, Any], Tensor]:
+    """Give a function of a result a second parameter, unless it has one."""
+    try:
+        parameters = tuple(signature(function).parameters.values())
+    except ValueError:
+        # Functions in C, such as `Tensor.clone`, name none.
+        parameters = ()
+    # One with a default is the function's own: `lambda tensor, vector=vector: …`.
+    needed = [one for one in parameters if one.default is one.empty and one.kind in _BY_PLACE]
+    return function if len(needed) == 2 else lambda tensor, pair: function(tensor)
+
+
+_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def make_pair(

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from pellucid.attention import stages
 from pellucid.attention.checks import fitted
-from pellucid.attention.probe import Probe, only_observes
+from pellucid.attention.probe import Probe, begin, only_observes
+from pellucid.decode.under_probe import REPLACED_NOTHING
 from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
 from pellucid.inside.changes.change import Changes
-from pellucid.inside.changes.changed_decoding import REPLACED_NOTHING
 from pellucid.inside.changes.given_changes import GivenChanges, join_probes
 from pellucid.inside.pair import (
     PairData,
@@ -151,6 +151,8 @@ class _Recorder:
         is_written_to: True if the probe changed a copy in place, which has no effect.
     """
 
+    is_checked = True
+
     def __init__(
         self,
         model: EncoderDecoder,
@@ -176,6 +178,10 @@ class _Recorder:
         self.checks: dict[str, float] = {}
         self.replaced: set[tuple[str, str]] = set()
         self.is_written_to = False
+
+    def begin(self, pair: PairData) -> None:
+        """Tell the user's probe which sentence comes."""
+        begin(self._changes, pair)
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Keep one result if it was asked for."""

@@ -129,6 +129,12 @@ class Call:
             **of_integers,
         )
 
+    def give(self, vectors: np.ndarray) -> None:
+        """Take the encoder's vectors of all source tokens, in their order, instead of computing."""
+        # Kept, since C reads them.
+        self._given = vectors
+        self.job.given = array_address(vectors)
+
     def draw(self, uniforms: Sequence[np.ndarray]) -> None:
         """Draw tokens with these numbers instead of searching for the best."""
         for numbers, limit in zip(uniforms, self._limit_R, strict=True):

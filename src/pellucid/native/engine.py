@@ -79,6 +79,7 @@ class NativeEngine:
         *,
         sentences: int,
         threads: int,
+        given: np.ndarray | None = None,
         uniforms: Sequence[np.ndarray] = (),
     ) -> list[tuple[Ended, ...] | Literal["overflowed"]]:
         """Search for translations, or draw them; the answers are in the order of the sources.
@@ -93,6 +94,8 @@ class NativeEngine:
             sentences: the most to compute at once in each thread.
             threads: the most threads to use: each for other sentences, or to share the products
                 of one.
+            given: the encoder's vectors of all source tokens, one after another, if something else
+                computed them.
             uniforms: to draw samples: for each source as many float64 numbers in [0, 1) as its
                 translation may have tokens.
 
@@ -110,6 +113,10 @@ class NativeEngine:
         # The longest first, so that no long sentence is left for the end.
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
         call = Call([sources[i] for i in order], [limits[i] for i in order], search)
+        if given is not None:
+            ends = np.cumsum(list(map(len, sources)))
+            parts = np.split(self._checked(given, sources), ends[:-1])
+            call.give(np.concatenate([parts[i] for i in order]))
         if search.config.sample:
             call.draw([uniforms[i] for i in order])
         most = min(sentences, MOST_ROWS // search.config.beam, self._fitting(sources, search))
@@ -166,8 +173,14 @@ class NativeEngine:
         weights = config.num_decoder_layers * layer + output
         return weights * BYTES_OF_WEIGHT[self.precision]
 
-    def encode(self, sources: Sequence[Sequence[int]], *, threads: int) -> Encoded:
-        """Encode sentences for a session.
+    def encode(
+        self,
+        sources: Sequence[Sequence[int]],
+        given: np.ndarray | None = None,
+        *,
+        threads: int,
+    ) -> Encoded:
+        """Encode sentences for a session, or take the vectors of their tokens that are given.
 
         Raises:
             InputError: an id is not in the vocabulary, or a source is too long or empty.
@@ -175,7 +188,17 @@ class NativeEngine:
         """
         self._check_sources(sources)
         self._packed.need_positions(max(map(len, sources)), 0)
-        return encode(self._packed, self._library, sources, threads)
+        given = None if given is None else self._checked(given, sources)
+        return encode(self._packed, self._library, sources, threads, given)
+
+    def _checked(self, given: np.ndarray, sources: Sequence[Sequence[int]]) -> np.ndarray:
+        """Make sure that C finds as many vectors as it reads."""
+        wanted = (sum(map(len, sources)), self.config.d_model)
+        if given.shape != wanted:
+            raise InputError(
+                f"The vectors of the sources must have the shape {wanted}, but have {given.shape}."
+            )
+        return np.ascontiguousarray(given, np.float32)
 
     def open_session(self, *, sentences: int, width: int) -> Session:
         """Make slots for sentences with ``width`` hypotheses each, for a search in Python."""

@@ -36,9 +36,13 @@ class Encoded:
 
 
 def encode(
-    packed: Packed, library: ctypes.CDLL, sources: Sequence[Sequence[int]], threads: int
+    packed: Packed,
+    library: ctypes.CDLL,
+    sources: Sequence[Sequence[int]],
+    threads: int,
+    given: np.ndarray | None = None,
 ) -> Encoded:
-    """Encode sentences of checked ids.
+    """Encode sentences of checked ids, or take the vectors that are given for all their tokens.
 
     Raises:
         MemoryError: there is too little memory.
@@ -56,6 +60,7 @@ def encode(
         count=len(sources),
         threads=_useful_threads(packed, len(ids), min(threads, len(sources))),
         ids=array_address(ids),
+        given=None if given is None else array_address(given),
         starts=array_address(starts),
         memories=array_address(memories),
         offsets=array_address(offsets),

@@ -121,7 +121,7 @@ class JobStruct(ctypes.Structure):
         """
         pointer model
         integer num_requests
-        pointer source_ids source_starts limits min_lengths prefix_ids prefix_starts never
+        pointer source_ids source_starts given limits min_lengths prefix_ids prefix_starts never
         integer num_never start_id eos_id width num_best stopping
         pointer penalties uniforms
         number temperature top_p epsilon
@@ -139,6 +139,6 @@ class Encoding(ctypes.Structure):
         """
         pointer model
         integer count threads
-        pointer ids starts memories offsets
+        pointer ids starts given memories offsets
         """
     )

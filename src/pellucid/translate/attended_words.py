@@ -19,7 +19,6 @@ from pellucid.text.tokenizers.whole_words import without_joiner, word_cutter
 
 if TYPE_CHECKING:
     from pellucid.decode.decoder import Decoder
-    from pellucid.inside.changes.changed_decoding import ReplayDecoder
     from pellucid.model import EncoderDecoder
 
 _PAIRS_AT_ONCE = 64
@@ -56,7 +55,7 @@ class AttentionReader:
 
     def __init__(
         self,
-        decoder: Decoder | ReplayDecoder,
+        decoder: Decoder,
         config: ModelConfig,
         tokenizer: Tokenizer,
         load_model: Callable[[], EncoderDecoder],
@@ -125,7 +124,11 @@ class AttentionReader:
             group = order[first : first + _PAIRS_AT_ONCE]
             sources = [pairs[index][0] for index in group]
             targets = [pairs[index][1] for index in group]
-            yield from zip(group, attend_in_c(engine, sources, targets, start_id), strict=True)
+            change = self._decoder.change
+            # The pairs are what was just searched for.
+            given = None if change is None else change.vectors(sources, again=True)
+            weights = attend_in_c(engine, sources, targets, start_id, given)
+            yield from zip(group, weights, strict=True)
 
     def _read_on_pytorch(
         self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
@@ -151,6 +154,7 @@ class AttentionReader:
             pad_id=ids.pad_id,
             start_id=ids.target_start_id,
             has_norms=view is not None and view.map == "norms",
+            change=self._decoder.change,
         )
 
 

@@ -19,7 +19,6 @@ from pellucid.translate.results import Translation
 from pellucid.translate.written_lines import TranslationWriter, with_sources
 
 if TYPE_CHECKING:
-    from pellucid.inside.changes.changed_decoding import ReplayDecoder
     from pellucid.translate.links.aligning import Aligner
 
 WINDOW_LINES = 1000
@@ -43,7 +42,7 @@ class LineTranslation:
     """
 
     preparer: Preparer
-    decoder: Decoder | ReplayDecoder
+    decoder: Decoder
     writer: TranslationWriter
     config: DecodingConfig
     again: DecodingConfig

@@ -23,7 +23,6 @@ from pellucid.wording.other_names import no_attribute
 
 if TYPE_CHECKING:
     from pellucid.attention.probe import Probe
-    from pellucid.inside.changes.changed_decoding import ReplayDecoder
     from pellucid.inside.changes.given_changes import GivenChanges
     from pellucid.model import EncoderDecoder
 
@@ -52,7 +51,7 @@ class LoadedModel:
         self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._given])
         has_vector = not model.config.has_attention
         self._preparer = Preparer(tokenizer, self._request_builder, learned, has_vector=has_vector)
-        self.decoder: Decoder | ReplayDecoder = make_decoder(self._given, tokenizer)
+        self.decoder: Decoder = make_decoder(self._given, tokenizer)
         self.changes: Probe | None = None
         self._plain: tuple[DecodingConfig, DecodingConfig] | None = None
 
@@ -163,14 +162,15 @@ class LoadedModel:
     def changed(self, changes: GivenChanges) -> Self:
         """Return a translator of the same model under changes.
 
-        Changes are a text such as ``"cut decoder.1.cross.0"``, several, or a probe. Cuts of whole
-        heads of a Transformer keep the engine in C and every search. With other changes each line
-        is decoded greedily by the replay, in float32, which is slow.
+        Changes are a text such as ``"cut decoder.1.cross.0"``, several, or a probe. All of them
+        reach every search. Cuts of whole heads of a Transformer and changes of the encoder keep the
+        engine in C; with others PyTorch computes each step, in float32.
 
         Raises:
             InputError: a change names what the model does not have, or there are several models.
         """
-        from pellucid.inside.changes.cutting import change_model
+        from pellucid.decode.under_probe import UnderProbe
+        from pellucid.inside.changes.cutting import cut_model, heads_to_cut
         from pellucid.inside.changes.given_changes import join_probes, read_changes
 
         if len(self._given) > 1:
@@ -179,13 +179,15 @@ class LoadedModel:
         found = copy.copy(self)
         found.changes = join_probes(self.changes, read_changes(changes, self.config))
         assert found.changes is not None
-        model, found.decoder = change_model(self.model, self.tokenizer, found.changes)
-        if found.decoder.is_slow:
-            # The replay computes in float32, whatever the model's own precision.
-            exact = {"precision": "float32"}
-            found.decoding = self.decoding.greedy().model_copy(update=exact)
-        found._given = (model,)
-        # The cached property came along with the old models in it.
-        found.__dict__["_models"] = (model,)
+        heads = heads_to_cut(found.changes, self.model)
+        if heads is None:
+            under = UnderProbe(self.model, self.tokenizer, found.changes)
+            found.decoder = self.decoder.under(under)
+        else:
+            model = cut_model(self.model, heads)
+            found.decoder = make_decoder([model], self.tokenizer)
+            found._given = (model,)
+            # The cached property came along with the old models in it.
+            found.__dict__["_models"] = (model,)
         found._plain = None
         return found

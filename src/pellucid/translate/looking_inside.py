@@ -9,12 +9,12 @@ from typing import Any, Protocol
 from pellucid.arguments import checked, list_texts
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
-from pellucid.config import DecodingConfig
+from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import InputError, not_together
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.cutting import cut_model, heads_to_cut
-from pellucid.inside.changes.given_changes import GivenChanges
+from pellucid.inside.changes.given_changes import ChangedSentence, GivenChanges, read_changes
 from pellucid.inside.line_traces import Replaying, look_at_given, look_at_hypotheses
 from pellucid.inside.pair import make_pair
 from pellucid.inside.sentence_pair import Pair
@@ -38,6 +38,14 @@ class LookedInto(Protocol):
         """Put options on top of the model's defaults."""
 
     @property
+    def config(self) -> ModelConfig:
+        """The configuration of the model."""
+
+    @property
+    def changed(self) -> Callable[..., Any]:
+        """Change the model."""
+
+    @property
     def translate(self) -> Callable[..., Any]:
         """Translate lines."""
 
@@ -56,19 +64,30 @@ def look_inside(
     everything: bool,
     float64: bool,
     changes: GivenChanges | None,
+    decode_changed: bool = False,
     to: str | None,
     options: dict[str, Any],
 ) -> Trace:
     """Look inside the best translation of a line, or inside a given one; `Translator.look`."""
     combined = {"everything": ("ask", everything and ask is not None)}
+    combined["decode_changed"] = ("translation", decode_changed and translation is not None)
     combined |= dict.fromkeys(options, ("translation", translation is not None))
     for name, (other, are_both) in combined.items():
         if are_both:
             raise not_together(name, other)
     asked = Ask(ask) if isinstance(ask, str) else ask or Ask(everything=everything)
     refuse_several(options, "look")
-    how = Replaying(asked, float64=float64, changes=changes)
     (text,) = with_codes(translator.tokenizer, to, [text])
+    if decode_changed:
+        if changes is None:
+            raise InputError("decode_changed needs changes. Give them, or leave it out.")
+        tokenizer = translator.tokenizer
+        ids = tokenizer.encode_source(tokenizer.masked(text))
+        longest = translator.config.max_target_length
+        sentence = ChangedSentence(tokenizer, text, ids, longest)
+        translator = translator.changed(read_changes(changes, translator.config, sentence))
+        changes = None
+    how = Replaying(asked, float64=float64, changes=changes)
     if translation is not None:
         bundle = bundle_to_look_at(translator)
         return look_at_given(bundle, text, translation, how, under=translator.changes)

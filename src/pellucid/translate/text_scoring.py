@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.decoder import Decoder
@@ -15,9 +14,6 @@ from pellucid.text.language_tokens import code_problem
 from pellucid.text.reading.lines import not_a_line
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import Scored
-
-if TYPE_CHECKING:
-    from pellucid.inside.changes.changed_decoding import ReplayDecoder
 
 IdPairs = dict[int, tuple[list[int], list[int]]]
 
@@ -36,7 +32,7 @@ def check_same_number(sources: Sequence[str], targets: Sequence[str]) -> None:
 
 
 def score_pairs(
-    decoder: Decoder | ReplayDecoder,
+    decoder: Decoder,
     tokenizer: Tokenizer,
     sources: Sequence[str],
     targets: Sequence[str],
@@ -91,7 +87,7 @@ def score_pairs(
 
 
 def _score_group(
-    decoder: Decoder | ReplayDecoder,
+    decoder: Decoder,
     tokenizer: Tokenizer,
     group: list[int],
     pairs: IdPairs,

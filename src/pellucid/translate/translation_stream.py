@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request
@@ -14,9 +13,6 @@ from pellucid.text.sentences import gap_between
 from pellucid.translate.preparing import Ready
 from pellucid.translate.results import Translation
 from pellucid.translate.written_lines import TranslationWriter, unmet
-
-if TYPE_CHECKING:
-    from pellucid.inside.changes.changed_decoding import ReplayDecoder
 
 
 class TranslationStream(Iterator[str]):
@@ -47,7 +43,7 @@ class TranslationStream(Iterator[str]):
 
 
 def stream_line(
-    decoder: Decoder | ReplayDecoder,
+    decoder: Decoder,
     line: Ready,
     config: DecodingConfig,
     writer: TranslationWriter,
@@ -84,7 +80,7 @@ def stream_line(
 
 
 def _stream_text(
-    decoder: Decoder | ReplayDecoder,
+    decoder: Decoder,
     request: Request,
     config: DecodingConfig,
     writer: TranslationWriter,

@@ -200,6 +200,7 @@ class Translator(TextTranslator):
         everything: bool = False,
         float64: bool = False,
         changes: GivenChanges | None = None,
+        decode_changed: bool = False,
         source_language: str | None = None,
         to: str | None = None,
         **options: Any,
@@ -213,8 +214,9 @@ class Translator(TextTranslator):
                 given.
             everything: keep every stage, so that nothing is missing from token to token.
             float64: keep arrays in double precision instead of rounding them to float32.
-            changes: what changes during the replay, as for `translate`. The line is translated
-                without them; ``t.changed(changes).look(text)`` also translates under them.
+            changes: what changes during the replay, as for `translate`; words of the line, too.
+            decode_changed: translate under the changes, too; otherwise the trace is of what the
+                unchanged model writes.
             source_language: as for `translate`.
             to: as for `translate`; the trace shows the code, which the model reads.
             options: as for `look_at_each`.
@@ -234,6 +236,7 @@ class Translator(TextTranslator):
             everything=everything,
             float64=float64,
             changes=changes,
+            decode_changed=decode_changed,
             to=direction(source_language, to),
             options=options,
         )

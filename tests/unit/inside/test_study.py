@@ -327,8 +327,6 @@ def test_study_takes_a_translator(demo: Translator) -> None:
 def test_translator_under_changes_refuses_what_it_cannot_do(demo: Translator) -> None:
     with pytest.raises(InputError, match="head must be from 0 to 3"):
         demo.changed("cut decoder.0.cross.9")
-    with pytest.raises(InputError, match="beam cannot be combined with this change"):
-        demo.translate(["The soup was cold."], changes="average decoder.1.cross.0", beam=3)
     with pytest.raises(InputError, match="text such as"):
         demo.changed([3])  # type: ignore[list-item]
     with pytest.raises(InputError, match="a changed model"):

@@ -19,7 +19,6 @@ from pellucid.cli.lines.decoding_options import (
 )
 from pellucid.cli.lines.pair_files import SOURCE, Pairs, pair_files
 from pellucid.cli.lines.streams import read_parallel, to_json_line
-from pellucid.cli.lines.translate_lines import change_translator
 from pellucid.cli.option_rules import Apart, check_rules
 from pellucid.cli.options import Device, From, Json, ModelChanges, Threads, To, described
 from pellucid.errors import InputError
@@ -216,7 +215,7 @@ def _load(model: str, change: list[str] | None, given: dict[str, Any]) -> Transl
     from pellucid.translate.translator import load
 
     found = load(model)
-    asked = change_translator(found, change) if change else found
+    asked = found.changed(change) if change else found
     for sentence in useless_options(given, asked.options(**given), is_score_shown=False):
         warn(sentence)
     return found

@@ -15,6 +15,7 @@ from pellucid.cli.look.look_options import (
     check_look_options,
     check_one_text,
     is_beside,
+    read_changed,
     read_row_place,
     read_texts,
     to_files,
@@ -83,6 +84,10 @@ def look(
         output, FORMS, overwrite=overwrite, json=json, count=options["n_best"] or 1
     )
     options["row"], options["key_column"] = read_row_place(options["row"])
+    options["changed"] = read_changed({**options, "translation": translation})
+    if options["changed"]:
+        # What is shown is no longer their effect.
+        options["change"] = None
     check_look_options({**options, "translation": translation, "prefix": prefix}, outputs)
     texts = read_texts(text)
 

@@ -12,7 +12,6 @@ from pellucid.cli.lines.streams import (
     parallel_windows,
     to_json_line,
 )
-from pellucid.cli.lines.translate_lines import change_translator
 from pellucid.cli.options import (
     Device,
     Ensemble,
@@ -73,7 +72,7 @@ def score(
 
         translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
         if change:
-            translator = change_translator(translator, change)
+            translator = translator.changed(change)
         codes = CodeFaults()
         to = direction(source_language, to)
         for sources, targets in windows:

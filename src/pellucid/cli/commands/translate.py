@@ -32,7 +32,7 @@ from pellucid.cli.lines.streams import (
     choose_format,
     is_special,
 )
-from pellucid.cli.lines.translate_lines import change_translator, translate_files
+from pellucid.cli.lines.translate_lines import translate_files
 from pellucid.cli.lines.translation_job import TranslationJob, choose_form
 from pellucid.cli.option_rules import check_rules
 from pellucid.cli.options import (
@@ -216,9 +216,7 @@ def translate(
     translator = _load(model, threads, ensemble, change)
     warn_without_engine()
     if change:
-        # Both read attention, which is not available if a change is decoded step by step.
-        read = {"--align": options["align"], "--unknown": options["unknown"] != "token"}
-        translator = change_translator(translator, change, read)
+        translator = translator.changed(change)
     job = TranslationJob(
         translator,
         given,

@@ -22,7 +22,6 @@ from pellucid.terminal.progress import is_terminal, show_progress
 
 if TYPE_CHECKING:
     from pellucid.cli.lines.objects import ObjectForm
-    from pellucid.translate.translator import Translator
 
 Output = DirectOutput | ResumableOutput
 Result = TypeVar("Result")
@@ -115,25 +114,6 @@ def translate_files(
     if document is not None:
         document.end()
     return LINES_FAILED if output.state.num_failed else 0
-
-
-def change_translator(
-    translator: Translator, change: Sequence[str], treatment: Mapping[str, Any] | None = None
-) -> Translator:
-    """Change a model as the command line asks, and say if that is slow.
-
-    Raises:
-        InputError: a change is impossible, or cannot be combined with the treatment of lines.
-    """
-    from pellucid.inside.changes.changed_decoding import SLOWLY
-
-    found = translator.changed(change)
-    if found.decoder.is_slow:
-        for name, value in (treatment or {}).items():
-            if value:
-                raise InputError(f"{name} cannot be combined with this change: {SLOWLY}.")
-        warn(f"Lines are decoded greedily in float32, one by one: {SLOWLY}.")
-    return found
 
 
 def answer_windows(

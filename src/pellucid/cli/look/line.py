@@ -143,8 +143,14 @@ def _show(
     writer = LookWriter()
     for trace in traces:
         pair = PairData(
-            translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids
+            translator.model,
+            translator.tokenizer,
+            trace.source_ids,
+            trace.predicted_ids,
+            line.text,
         )
+        if options["changed"]:
+            pair = replace(pair, changes=pair.read(options["changed"]))
         target = line.target
         if target is None:
             # The model's own translation, as text.

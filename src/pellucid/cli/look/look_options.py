@@ -83,6 +83,11 @@ SHOWN: Mapping[str, Option] = {
         "'cut encoder.0.self.2:4>7' (an edge), 'cut word pizza', 'average …', "
         "'force decoder.1.cross.0:3>2=0.8'; may be repeated.",
     ),
+    "decode_changed": (
+        bool,
+        "",
+        "With --change: look at what the changed model writes, as at any translation.",
+    ),
     "random": (int, "N", "With --change: make the same change to N other heads, at random."),
     **MEASURING,
     "compare_text": (str, "TEXT", "Show the head's weights minus those on another line."),
@@ -113,8 +118,14 @@ MOST_DIGITS = 18
 MOST_RANDOM = 100_000
 """Other heads that a change is compared with; each costs a pass of the decoder."""
 
+_OF_ONE = "it looks at one translation of the changed model"
 _PLACE = " ".join(PLACE)
 _DECODING = " ".join(FEW_DECODING)
+CHANGED_RULES = (
+    Needs("decode_changed", "change"),
+    Apart("decode_changed", "translation", "it is not decoded"),
+    Apart("decode_changed", "random contexts compare_text compare_head compare_model", _OF_ONE),
+)
 LOOK_RULES = (
     Needs("show=words show=verify", "row"),
     Needs("sort gold_links", "show=heads"),
@@ -131,6 +142,16 @@ LOOK_RULES = (
     Apart("show=links show=lens change", _PLACE, "it does not show single arrays"),
     Apart("show=heads", "stage everything", "it is of the weights"),
 )
+
+
+def read_changed(options: Mapping[str, Any]) -> list[str]:
+    """Return the changes to decode under, which are then not shown by their effect.
+
+    Raises:
+        InputError: ``--decode-changed`` has no change, or cannot be combined with another option.
+    """
+    check_rules(CHANGED_RULES, options)
+    return list(options["change"]) if options["decode_changed"] else []
 
 
 def check_look_options(options: Mapping[str, Any], outputs: Outputs) -> None:

@@ -13,6 +13,7 @@ from pellucid.cli.lines.notices import EXCEEDS_VECTOR
 from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.decode.constraints.request import Constraints
 from pellucid.documents.placeholder_masks import mask
+from pellucid.inside.changes.written_changes import parse_changes
 from pellucid.inside.line_traces import Replaying, look_at_given
 from pellucid.inside.traces import Trace
 from pellucid.languages.negations import lost_negations
@@ -92,12 +93,19 @@ def replay_line(
                 "It is looked at as <unk>."
             )
         return [trace]
+    if options.get("changed"):
+        ids = translator.tokenizer.encode_source(line.text)
+        changes = parse_changes(options["changed"], translator.tokenizer, line.text, ids)
+        # In this one sentence, whose words they may name.
+        translator = translator.changed(changes)
     given = given_decoding(options)
     decoding = translator.options(**given)
     for sentence in useless_options(given, decoding, is_score_shown=True):
         warn(sentence)
     constraints = Constraints(prefix=line.prefix) if line.prefix else Constraints()
     (traces,) = translator.look_at_each([line.text], how, constraints=constraints, **given)
+    if translator.changes is not None:
+        return traces
     if decoding.precision != translator.own_precision:
         texts = [str(trace.decoding["text"]) for trace in traces]
         _compare_precisions(translator, line.text, constraints, given, decoding.precision, texts)

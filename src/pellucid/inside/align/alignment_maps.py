@@ -6,7 +6,7 @@ of are kept.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 from pellucid.data import make_source_batch
+from pellucid.decode.under_probe import UnderProbe
 from pellucid.inside.align.link_views import PairMaps
+from pellucid.inside.changes.given_changes import SeveralProbes
 from pellucid.inside.pair import Keeper, attention_at, output_by_head
 from pellucid.model import EncoderDecoder
 
@@ -31,6 +33,7 @@ def map_pairs(
     pad_id: int,
     start_id: int,
     has_norms: bool,
+    change: UnderProbe | None = None,
 ) -> Iterator[PairMaps]:
     """Run pairs through the model and yield their maps, pairs of similar length together.
 
@@ -41,6 +44,7 @@ def map_pairs(
         pad_id: fills positions without a token.
         start_id: the token that every target starts from.
         has_norms: compute norms as well as weights.
+        change: what changes the model; each pair then runs by itself.
 
     Yields:
         The maps of each pair, in any order. They hold no numbers if the model's states overflow.
@@ -48,11 +52,19 @@ def map_pairs(
     layers = sorted(layers)
     sites = [f"decoder.{layer}.cross" for layer in layers]
     device = model.output_weight.device
-    for batch in batches_of(pairs, pad_id=pad_id, start_id=start_id, device=device):
+    groups = groups_of(pairs) if change is None else ([index] for index in range(len(pairs)))
+    for batch in batches_of(pairs, groups, pad_id=pad_id, start_id=start_id, device=device):
         group = batch.indices
         keeper = Keeper(("weights", "value"), sites)
-        memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS)
-        states_BTD = model.decode(batch.read_BT, memory_BSD, batch.source_mask_BS, probe=keeper)
+        probe = keeper if change is None else SeveralProbes([change.probe, keeper])
+        source_mask_BS = batch.source_mask_BS if change is None else None
+        if change is not None:
+            source_ids, target_ids = pairs[group[0]]
+            change.begin(source_ids, (start_id, *target_ids[:-1]))
+        memory_BSD = model.encode(
+            batch.source_BS, source_mask_BS, probe=None if change is None else change.probe
+        )
+        states_BTD = model.decode(batch.read_BT, memory_BSD, source_mask_BS, probe=probe)
         is_finite_BT = states_BTD.isfinite().all(dim=-1)
         maps = {
             layer: _make_maps(model, site, keeper.found, has_norms=has_norms)
@@ -112,20 +124,22 @@ class PairBatch:
 
 def batches_of(
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+    groups: Iterable[list[int]],
     *,
     pad_id: int,
     start_id: int,
     device: torch.device,
 ) -> Iterator[PairBatch]:
-    """Yield pairs of similar length, as many as `BATCH_TOKENS` allows.
+    """Yield pairs in groups, such as `groups_of` makes.
 
     Args:
         pairs: source and target ids, both ending in ``</s>``.
+        groups: the numbers of those that run together.
         pad_id: fills positions without a token.
         start_id: the token that every target starts from.
         device: where the model computes.
     """
-    for group in groups_of(pairs):
+    for group in groups:
         source_BS, source_mask_BS = make_source_batch(
             [pairs[index][0] for index in group], pad_id=pad_id
         )

@@ -231,9 +231,27 @@ class Changes:
         changes: the changes.
     """
 
+    takes_batches = True
+    is_checked = True
+
     def __init__(self, *changes: Change) -> None:
         self.changes = changes
         self._may_attend = torch.tensor(True)
+
+    @property
+    def parts(self) -> set[str]:
+        """The parts of the model that are changed."""
+        # Cross-attention is the decoder's, whatever part is left open.
+        places = [change.place for change in self.changes]
+        named = [("decoder" if one.kind == "cross" else one.part) for one in places]
+        return {part for one in named for part in ([one] if one else ["encoder", "decoder"])}
+
+    def wants(self, site: str, stage: str) -> bool:
+        """True for the results that are changed, and for the masks that they depend on."""
+        return any(
+            stage in ("masked", change.stage) and change.place.is_at(site)
+            for change in self.changes
+        )
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Return the changed result, or None if nothing is changed here."""

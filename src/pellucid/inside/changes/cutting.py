@@ -8,14 +8,10 @@ from collections.abc import Iterable
 from torch import nn
 
 from pellucid.attention.probe import Probe
-from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.inside.changes.change import Changes, CutHead
-from pellucid.inside.changes.changed_decoding import ReplayDecoder
-from pellucid.inside.changes.given_changes import GivenChanges, read_changes
 from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.pair import attention_at
 from pellucid.model import EncoderDecoder
-from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 
 def cut_model(model: EncoderDecoder, heads: Iterable[Place]) -> EncoderDecoder:
@@ -50,27 +46,3 @@ def heads_to_cut(probe: Probe, model: EncoderDecoder) -> list[Place] | None:
     if not all(isinstance(change, CutHead) for change in probe.changes):
         return None
     return [change.place for change in probe.changes]
-
-
-def change_model(
-    model: EncoderDecoder, tokenizer: Tokenizer, given: GivenChanges
-) -> tuple[EncoderDecoder, Decoder | ReplayDecoder]:
-    """Change a model for translation.
-
-    Args:
-        model: it stays as it is.
-        tokenizer: the model's.
-        given: the changes.
-
-    Returns:
-        The model, whose heads are cut if nothing else is asked for; and what translates with it.
-
-    Raises:
-        InputError: a change cannot be read, or names what the model does not have.
-    """
-    probe = read_changes(given, model.config)
-    heads = heads_to_cut(probe, model)
-    if heads is None:
-        return model, ReplayDecoder(model, tokenizer, probe)
-    model = cut_model(model, heads)
-    return model, make_decoder([model], tokenizer)

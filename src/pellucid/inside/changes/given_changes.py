@@ -10,9 +10,10 @@ from torch import Tensor
 
 from pellucid.arguments import refuse
 from pellucid.attention.checks import fitted
-from pellucid.attention.probe import Probe, is_watched
+from pellucid.attention.probe import Probe, is_watched, parts_of, wants
 from pellucid.config import ModelConfig
 from pellucid.config.head_address import ATTENTION_KINDS
+from pellucid.decode.under_probe import Noting
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.change import Change, Changes, parse_change
@@ -54,12 +55,29 @@ class SeveralProbes:
 
     def __init__(self, probes: Sequence[Probe]) -> None:
         self.probes = tuple(probes)
+        self.parts = set().union(*map(parts_of, probes))
+        self.takes_batches = all(getattr(one, "takes_batches", False) for one in probes)
+        self._noting = [Noting(one) for one in probes]
+
+    def begin(self, pair: object) -> None:
+        """Tell each which sentence comes next."""
+        for probe in self._noting:
+            probe.begin(pair)
+
+    def warn(self) -> None:
+        """Warn if one of them replaced nothing."""
+        for probe in self._noting:
+            probe.warn()
+
+    def wants(self, site: str, stage: str) -> bool:
+        """True for what one of them may change."""
+        return any(wants(probe, site, stage) for probe in self.probes)
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Hand a result to all, and return it if one of them changed it."""
         is_attention = site.rpartition(".")[2] in ATTENTION_KINDS
         changed = None
-        for probe in self.probes:
+        for probe in self._noting:
             # A probe that names its sites is not asked about attention elsewhere.
             if is_attention and not is_watched(probe, site):
                 continue

@@ -14,7 +14,7 @@ from pellucid.bundle import Bundle
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError
 from pellucid.evaluation.word_links import count_links
-from pellucid.inside.align.alignment_maps import PairBatch, batches_of
+from pellucid.inside.align.alignment_maps import PairBatch, batches_of, groups_of
 from pellucid.inside.align.attention_links import align_pairs
 from pellucid.inside.align.link_rules import links_of_maps
 from pellucid.inside.align.link_views import View
@@ -66,8 +66,10 @@ def weights_and_lens(
     counts = np.zeros(sums.shape, int)
     first = np.zeros(len(states), int)
     tokens = 0
+    pairs = [line.ids for line in lines]
     for batch in batches_of(
-        [line.ids for line in lines],
+        pairs,
+        groups_of(pairs),
         pad_id=ids.pad_id,
         start_id=ids.target_start_id,
         device=model.output_weight.device,

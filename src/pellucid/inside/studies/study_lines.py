@@ -12,15 +12,15 @@ import numpy as np
 from pellucid.bundle import Bundle
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints
-from pellucid.decode.decoder import Decoder
+from pellucid.decode.decoder import Decoder, make_decoder
+from pellucid.decode.under_probe import UnderProbe
 from pellucid.errors import DataError, InputError
 from pellucid.evaluation.form import Form
 from pellucid.evaluation.statistics import Scoring, corpus_score, count_statistics
 from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside.align.alignment_maps import BATCH_TOKENS, groups_of
-from pellucid.inside.changes.change import CutHead
-from pellucid.inside.changes.changed_decoding import ReplayDecoder
-from pellucid.inside.changes.cutting import change_model
+from pellucid.inside.changes.change import Changes, CutHead
+from pellucid.inside.changes.cutting import cut_model
 from pellucid.inside.changes.place import Place
 from pellucid.inside.pair import check_memory, problem_of
 from pellucid.text.language_tokens import code_problem
@@ -63,7 +63,7 @@ class Searcher:
         self._builder = RequestBuilder(bundle.tokenizer, [bundle.config.model])
 
     def translate(
-        self, decoder: Decoder | ReplayDecoder, sources: Sequence[tuple[str, list[int]]]
+        self, decoder: Decoder, sources: Sequence[tuple[str, list[int]]]
     ) -> list[tuple[str, list[int]]]:
         """Translate lines greedily: texts and ids."""
         requests = [
@@ -73,9 +73,7 @@ class Searcher:
         ids_of = [list(answer[0].ids) if answer else [] for answer in found]
         return [(self._tokenizer.decode_target(ids), ids) for ids in ids_of]
 
-    def score(
-        self, decoder: Decoder | ReplayDecoder, lines: Sequence[StudyLine]
-    ) -> list[np.ndarray]:
+    def score(self, decoder: Decoder, lines: Sequence[StudyLine]) -> list[np.ndarray]:
         """Compute the log-probability of each target token of each line."""
         found: list[np.ndarray] = [np.zeros(0)] * len(lines)
         for group in groups_of([line.ids for line in lines]):
@@ -240,7 +238,11 @@ class CutLines:
         """
         model = self._bundle.model
         tokenizer = self._bundle.tokenizer
-        _, decoder = change_model(model, tokenizer, CutHead(head))
+        if model.config.is_recurrent:
+            change = UnderProbe(model, tokenizer, Changes(CutHead(head)))
+            decoder = self._decoder.under(change)
+        else:
+            decoder = make_decoder([cut_model(model, [head])], tokenizer)
         sources = [(line.source, line.ids[0]) for line in self._lines]
         # Translated and scored: the first shows whether anything changes, the second how much.
         texts = [text for text, _ in self._searcher.translate(decoder, sources)]

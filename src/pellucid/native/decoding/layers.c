@@ -134,16 +134,25 @@ static void remember(scratch *s, const float *states, const long *lengths, long 
     }
 }
 
-int encode(scratch *s, const int32_t *ids, const long *lengths, long sentences,
+/* Compute what the decoder reads of some sentences; `given` has the encoder's vectors, one after
+ * another, if something else computed them, and is NULL otherwise. */
+int encode(scratch *s, const int32_t *ids, const float *given, const long *lengths, long sentences,
            float *const *memories) {
     const model *m = s->model;
     long rows = 0;
     for (long i = 0; i < sentences; i++)
         for (long j = 0; j < lengths[i]; j++, rows++) {
             CHECK(rows < s->rows);
-            embed(m, &m->source, ids[rows], j, s->x + rows * s->model_stride);
+            float *x = s->x + rows * s->model_stride;
+            if (!given) {
+                embed(m, &m->source, ids[rows], j, x);
+                continue;
+            }
+            /* Products read whole vectors of lanes, so nothing may lie behind the end. */
+            memset(x, 0, (size_t)s->model_stride * sizeof *x);
+            memcpy(x, given + rows * m->d_model, (size_t)m->d_model * sizeof *x);
         }
-    for (long index = 0; index < m->num_encoder_layers; index++) {
+    for (long index = 0; !given && index < m->num_encoder_layers; index++) {
         const layer *l = &m->encoder[index];
         project(s, &l->project_in, &l->norms[0], rows);
         for (long i = 0, row = 0; i < sentences; row += lengths[i++])
@@ -152,7 +161,7 @@ int encode(scratch *s, const int32_t *ids, const long *lengths, long sentences,
         apply_feed_forward(s, l, rows);
     }
     const float *states = s->x;
-    if (m->encoder_norm.gain) {
+    if (!given && m->encoder_norm.gain) {
         normalize(m, &m->encoder_norm, s->x, s->normed, rows);
         states = s->normed;
     }

@@ -147,7 +147,7 @@ void project(scratch *s, const linear *l, const norm *n, long rows);
 const float *before(scratch *s, const norm *n, long rows);
 void finish_attention(scratch *s, const linear *out, const norm *n, long rows);
 void apply_feed_forward(scratch *s, const layer *l, long rows);
-int encode(scratch *s, const int32_t *ids, const long *lengths, long sentences,
+int encode(scratch *s, const int32_t *ids, const float *given, const long *lengths, long sentences,
            float *const *memories);
 long memory_size(const model *m, long length);
 

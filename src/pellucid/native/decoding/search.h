@@ -12,6 +12,7 @@ typedef struct {
     int64_t num_requests;
     const int32_t *source_ids;    /* of all requests, one after another */
     const int64_t *source_starts; /* one more than there are requests */
+    const float *given;           /* their vectors, if the encoder need not run, or NULL */
     const int64_t *limits;        /* maximum length of each */
     const int64_t *min_lengths;
     const int32_t *prefix_ids;    /* ~id for a token that is given, and costs nothing */

@@ -38,6 +38,7 @@ typedef struct {
     int64_t count, threads;
     const int32_t *ids;     /* of all sentences, one after another */
     const int64_t *starts;  /* one more than there are sentences */
+    const float *given;     /* their vectors, if the encoder need not run, or NULL */
     float *memories;        /* of all sentences */
     const int64_t *offsets; /* where the memory of each begins; one more than there are */
 } encoding;
@@ -79,7 +80,8 @@ static void *encode_some(void *argument) {
             CHECK(e->offsets[first + i + 1] - e->offsets[first + i] ==
                   memory_size(e->model, lengths[i]));
         }
-        encode(&s, e->ids + e->starts[first], lengths, count, memories);
+        const float *given = e->given ? e->given + e->starts[first] * e->model->d_model : NULL;
+        encode(&s, e->ids + e->starts[first], given, lengths, count, memories);
     }
     free_scratch(&s);
     return NULL;

@@ -102,8 +102,10 @@ static int encode_next(worker *w, scratch *s, waiting *ready, long wanted) {
         if (!ready->memory[i]) return NO_MEMORY;
         ready->end++;
     }
-    if (count) encode(s, j->source_ids + j->source_starts[first], lengths, count, ready->memory);
-    return DONE;
+    if (!count) return DONE;
+    const int64_t start = j->source_starts[first];
+    const float *given = j->given ? j->given + start * j->model->d_model : NULL;
+    return encode(s, j->source_ids + start, given, lengths, count, ready->memory);
 }
 
 static int fill(worker *w, scratch *s, slot *slots, waiting *ready) {

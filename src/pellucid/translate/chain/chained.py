@@ -340,8 +340,6 @@ def step_options(config: DecodingConfig, number: int, last: int) -> dict[str, An
 class _Decoders:
     """The search of all models of a chain, as far as it is asked about."""
 
-    is_slow = False
-
     def __init__(self, models: Sequence[TextTranslator]) -> None:
         self._models = models
 
