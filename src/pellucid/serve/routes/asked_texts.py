@@ -149,4 +149,4 @@ def _glossary(body: Any, model: ServedModel) -> Glossary | None:
             )
     translator = model.translator
     glossary = Glossary(terms, match=body.glossary_match)
-    return fit_glossary(glossary, translator.tokenizer, translator.languages.source)
+    return fit_glossary(glossary, translator.tokenizer, translator.languages)
