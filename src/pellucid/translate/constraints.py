@@ -134,7 +134,7 @@ def fit_glossary(glossary: Glossary, tokenizer: Tokenizer, languages: ModelLangu
     def can_write(term: str) -> bool:
         return tokenizer.config.unk_id not in tokenizer.encode_target(term)
 
-    return glossary.for_languages(languages[:2], can_write)
+    return glossary.for_languages((languages.source, languages.target), can_write)
 
 
 def constraints_of(
