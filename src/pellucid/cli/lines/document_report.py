@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.lines.streams import check_target, to_json_line
 from pellucid.cli.lines.translation_memory import OF_MEMORY
+from pellucid.decode.constraints.terms import UsedTerm
 from pellucid.documents.markup.segments import spell
 from pellucid.files import endings, write_text, writing
 from pellucid.page.plain_page import html_page
@@ -170,17 +171,29 @@ def count_terms(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     counted = [row for one in records for row in one.get("glossary", ())]
-    terms = counted or [row for one in records for row in one.get("terms", ())]
-    for one in terms:
-        empty: dict[str, Any] = {"hits": 0, "forms": {}, "misses": {}}
+    if not counted:
+        used = [UsedTerm(**row) for one in records for row in one.get("terms", ())]
+        counted = [_one_term(one) for one in used]
+    for one in counted:
+        empty: dict[str, Any] = {"hits": 0, **{name: Counter() for name in _COUNTED}}
         row = found.setdefault((one["source"], one["target"]), empty)
-        outcome = one.get("outcome")
-        row["hits"] += one.get("hits", outcome == "hit")
-        for name, singular, own in (("forms", "form", "written"), ("misses", "miss", "reason")):
-            is_there = outcome == singular
-            for key, number in one.get(name, {one[own]: 1} if is_there else {}).items():
-                row[name][key] = row[name].get(key, 0) + number
+        row["hits"] += one["hits"]
+        for name in _COUNTED:
+            row[name].update(one[name])
     return [{"source": source, "target": target, **row} for (source, target), row in found.items()]
+
+
+def _one_term(one: UsedTerm) -> dict[str, Any]:
+    hits = int(one.outcome == "hit")
+    forms = {one.form: 1} if one.outcome == "form" else {}
+    misses = {one.reason: 1} if one.outcome == "miss" else {}
+    return {
+        "source": one.source,
+        "target": one.target,
+        "hits": hits,
+        "forms": forms,
+        "misses": misses,
+    }
 
 
 def report_page(

@@ -119,7 +119,7 @@ class TermCounts:
                 self._missing[f"{name} ({one.reason})"] += 1
                 continue
             if one.outcome == "form":
-                self._forms[f"{name} as {one.written}"] += 1
+                self._forms[f"{name} as {one.form}"] += 1
             if one.reason:
                 self._lines["doubtful"].add(number)
 

@@ -89,7 +89,7 @@ class Glossary:
                 them, of which the first is preferred; `FREE` allows other endings as well.
             match: the forms of a source term that are found, see `base_forms`.
             languages: of source and target, such as ``en``.
-            can_write: tells whether a model can write a target term with other capitals.
+            can_write: tells whether a model can write a target term.
             case_sensitive: source terms whose capitals count, on both sides.
         """
         self.terms = dict(terms)
@@ -174,10 +174,9 @@ class Glossary:
         # Otherwise the glossary has this very form, and its translation is written likewise.
         elif has_other_case and text != source and text != text.lower():
             if text.isupper() and len(text) > 1:
-                capitals = "all" if self.can_write(forms[0].upper()) else "title"
+                capitals = "all"
             elif is_start and text[:1].isupper():
-                wanted = forms[0][:1].upper() + forms[0][1:]
-                capitals = "start" if self.can_write(wanted) else "any"
+                capitals = "start"
             else:
                 capitals = "title"
         is_free = not found.is_plain or FREE in map(str.strip, target.split("|"))

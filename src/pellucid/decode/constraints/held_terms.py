@@ -118,7 +118,7 @@ class TermSearch:
                 each.append([one.written])
             elif forms := [form for form in term.candidates() if self.builder.can_write(form)]:
                 each.append(forms)
-                has_more = True
+                has_more |= forms != [one.written]
             else:
                 reasons[number] = UNWRITABLE
         return islice(product(*each), MOST_TRIED) if has_more else iter(())
@@ -150,6 +150,11 @@ class _Kept:
         return cls(answers, written, used, (-misses - (not has_text), -faults, score))
 
     @property
+    def said(self) -> str:
+        # A word that the vocabulary lacks is put in later.
+        return "another one" if "<unk>" in self.text else f"“{self.text}”"
+
+    @property
     def is_lacking(self) -> bool:
         return any(one.reason for one in self.used)
 
@@ -159,7 +164,7 @@ class _Kept:
         if self is not before and before.answers:
             loss = before.answers[0].log_probability - self.answers[0].log_probability
             if loss > FAR:
-                far = f"it makes the translation {_times(loss)} less likely than “{before.text}”"
+                far = f"it makes the translation {_times(loss)} less likely than {before.said}"
         used: list[UsedTerm] = []
         for number, (one, old) in enumerate(zip(self.used, before.used, strict=True)):
             reason = one.reason

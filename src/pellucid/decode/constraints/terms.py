@@ -26,6 +26,9 @@ Outcome = Literal["hit", "form", "miss"]
 
 Words = tuple[str, ...]
 
+CAPITALS = "other capitals"
+MISSING = "not in the translation"
+
 # A sentence begins after one of these,
 SENTENCE_ENDS = frozenset(".!?…。！？")
 # with any of these in between.
@@ -57,11 +60,11 @@ class WantedTerm(NamedTuple):
         return [spelled for form in dict.fromkeys(forms) for spelled in self._spelled(form)]
 
     def _spelled(self, form: str) -> list[str]:
-        if self.capitals == "all":
-            return [form.upper()]
+        # A vocabulary may lack a form with other capitals than the glossary's.
+        capitalized = form.upper() if self.capitals == "all" else form
         if self.capitals == "start":
-            return [*dict.fromkeys((_capitalized(form), form))]
-        return [form]
+            capitalized = f"{form[:1].upper()}{form[1:]}"
+        return [*dict.fromkeys((capitalized, form))]
 
 
 @dataclass(frozen=True)
@@ -82,15 +85,16 @@ class UsedTerm:
     written: str = ""
     reason: str = ""
 
+    @property
+    def form(self) -> str:
+        """What the translation has, as counts list it."""
+        return f"{self.written} ({CAPITALS})" if self.reason == CAPITALS else self.written
+
     def to_dict(self) -> dict[str, Any]:
         """Return the term as JSON values; ``reason`` only if there is one."""
         found = {"source": self.source, "target": self.target, "outcome": self.outcome}
         found["written"] = self.written
         return found | ({"reason": self.reason} if self.reason else {})
-
-
-CAPITALS = "other capitals"
-MISSING = "not in the translation"
 
 
 def check_terms(terms: Sequence[WantedTerm], text: str) -> tuple[UsedTerm, ...]:
@@ -192,10 +196,6 @@ def _has_capitals(there: Words, pieces: Words, capitals: Capitals, *, is_start: 
         if not is_same or one[1:2].isupper() != piece[1:2].isupper():
             return False
     return True
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def cut_words(text: str) -> Words:
