@@ -258,17 +258,19 @@ def measure_memory(folder: Path) -> dict[str, Any]:
     plain = translate(folder, "memory", "plain")
     helped = translate(folder, "memory", "helped", "--memory", folder / "train.tsv")
     lines = (folder / "helped.jsonl").read_text().splitlines()
-    reasons = {record["key"]: record["reason"] for record in map(json.loads, lines)}
+    records = {record["key"]: record for record in map(json.loads, lines)}
     bands: dict[str, list[tuple[str, str, str]]] = {}
     for one, other in zip(plain, helped, strict=True):
         if one.msgid_plural:
             continue
-        reason = reasons.get(one.msgid, "")
-        similar = re.search(r"similar text \((\d+)", reason)
-        band = "equal" if reason.startswith("the memory has this") else "none"
+        record = records.get(one.msgid, {})
+        band = "equal" if record.get("reason", "").startswith("the memory has this") else "none"
+        similar = record.get("memory")
         if similar is not None:
-            band = "95 % and more" if int(similar[1]) >= 95 else "85 to 94 %"
-        row = (one.msgstr, other.msgstr, known[one.msgid])
+            band = "90 % and more" if similar["similarity"] >= 0.9 else "75 to 89 %"
+        # A similar text is only a suggestion: what it would give is measured.
+        suggested = similar["translation"] if similar else other.msgstr
+        row = (one.msgstr, suggested, known[one.msgid])
         bands.setdefault(band, []).append(row)
         bands.setdefault("all", []).append(row)
     found = {}

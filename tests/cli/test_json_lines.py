@@ -167,15 +167,20 @@ def test_interrupted_json_lines_resume(run_here: Run, echo: Echo, tmp_path: Path
     ]
 
 
+TEXT = ("A cat.", "", "A dog.")
+
+
 def test_glossary_terms_belong_to_the_lines_of_a_text(
     run_here: Run, echo: Echo, write_lines: WriteLines
 ) -> None:
     glossary = write_lines("g.tsv", "dog\tchien")
-    stdin = rows({"text": "A cat.\n\nA dog."})
+    stdin = rows({"text": "\n".join(TEXT)})
     done = run_here("translate", "m", "--format", "jsonl", "--glossary", glossary, stdin=stdin)
     assert done.returncode == 0
     (each,) = echo.calls[0]["constraints"]
-    assert [one.required for one in each] == [(), (), ("chien",)]
+    assert [len(one.glossary.terms_for(line)) for one, line in zip(each, TEXT, strict=True)] == [
+        *(0, 0, 1)
+    ]
 
 
 def test_options_without_effect_are_said_to_have_none(run_here: Run) -> None:

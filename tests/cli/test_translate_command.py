@@ -16,7 +16,7 @@ import time
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -215,10 +215,14 @@ def test_constraints_of_a_line_are_the_union_of_options_files_and_glossary(
     assert done.returncode == 0
     assert "Glossary: 2 terms were found in 1 of 2 lines." in done.stderr
     forbidden = ("Le", "@home", "un", "une fois")
-    assert echo.calls[0]["constraints"] == [
+    each = echo.calls[0]["constraints"]
+    assert [replace(one, glossary=None) for one in each] == [
         Constraints("La", forbidden, ("oui", "a", "b b")),
-        Constraints("", forbidden, ("oui", "four", "le")),
+        Constraints("", forbidden, ("oui", "four")),
     ]
+    assert all(one.glossary.terms == {"oven": "four", "the": "le"} for one in each)
+    assert "Glossary term not found in the translation: 1 line lacks one (2): " in done.stderr
+    assert "the → le (not in the translation); oven → four (not in the translation)" in done.stderr
 
 
 def test_constraints_not_asked_for_are_empty(run_here: Run, echo: Echo) -> None:

@@ -23,7 +23,7 @@ from pellucid.check.counting import count_words
 from pellucid.check.lost_parts import not_kept
 from pellucid.check.tags import ends_of
 from pellucid.config import DataConfig, apply_overrides, load_recipe
-from pellucid.decode.constraints.glossary import load_glossary
+from pellucid.decode.constraints.glossary_files import load_glossary
 from pellucid.documents.placeholder_masks import mask
 from pellucid.errors import PellucidError
 from pellucid.evaluation.word_links import parse_links

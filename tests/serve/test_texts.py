@@ -92,6 +92,24 @@ def test_translate_constraints_hold(live: Live) -> None:
     assert "chat" in texts_of(live.post("/v1/translate", body))[0]
 
 
+def test_translate_says_what_became_of_the_terms_of_a_glossary(live: Live) -> None:
+    terms = [
+        {"source": "dog", "target": "chien|*free*"},
+        {"source": "Cat", "target": "chat", "case_sensitive": True},
+        {"source": "soup", "target": "qqq|zzz"},
+    ]
+    texts = ["The dogs ate the soup.", "The cat."]
+    body = {"texts": texts, "glossary": terms, "glossary_match": "forms"}
+    first, second = live.post("/v1/translate", body).json()["translations"]
+    assert [one["outcome"] for one in first["terms"]] == ["form", "miss"]
+    assert first["terms"][0]["written"] == "chiens"
+    assert "vocabulary" in first["terms"][1]["reason"]
+    assert "terms" not in second
+    empty = {**body, "glossary": [{"source": "dog", "target": "chien|"}]}
+    answer = live.post("/v1/translate", empty)
+    assert (answer.status_code, answer.json()["field"]) == (422, "glossary")
+
+
 def test_translate_links_words(live: Live) -> None:
     answer = live.post("/v1/translate", {"texts": ["The red house."], "align": True})
     (found,) = answer.json()["translations"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +13,10 @@ import torch
 import pellucid.translate.translator
 from pellucid.cli.lines import translation_job
 from pellucid.config import DecodingConfig, validate
+from pellucid.decode.constraints.request import Constraints
 from pellucid.text.reading.lines import not_a_line
+from pellucid.translate.constraints import used_terms
+from pellucid.translate.preparing import constraints_of_each
 from pellucid.translate.results import TranslatedHypothesis, Translation
 
 
@@ -75,7 +78,12 @@ class Echo:
         if len(self.calls) in self.interrupt:
             raise self.interrupt.pop(len(self.calls))
         self.calls.append({"texts": list(texts), **options})
-        return [self._answer(text, options) for text in texts]
+        answers = [self._answer(text, options) for text in texts]
+        each = constraints_of_each(options.get("constraints", Constraints()), len(texts))
+        return [
+            replace(one, terms=used_terms(own, one.source, one.text))
+            for one, own in zip(answers, each, strict=True)
+        ]
 
     def _answer(self, text: str, options: dict[str, Any]) -> Translation:
         if fault := not_a_line(text):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pellucid.serve.models import Models, ServedChain, ServedModel
@@ -11,6 +11,7 @@ from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.queue.scheduler import Scheduler
 from pellucid.serve.settings import Settings
 from pellucid.serve.worker.document_worker import DocumentWorker
+from pellucid.translate.constraints import used_terms
 
 if TYPE_CHECKING:
     from pellucid.serve.queue.tasks import Text, Translate
@@ -66,8 +67,11 @@ class Parts:
                 step = next(following) if found is None else following.send(found)
                 found = await self.translate(*chain.of(step))
         except StopIteration as end:
-            translations: list[Translation] = end.value
-            return translations
+            rows = zip(end.value, texts, strict=True)
+            return [
+                replace(one, terms=used_terms(text.constraints, text.text, one.text))
+                for one, text in rows
+            ]
 
     async def aside(self, work: Callable[[], Result]) -> Result:
         """Do some work that needs no model, in turns with what is computed."""

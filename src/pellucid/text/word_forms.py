@@ -59,6 +59,14 @@ _GERMAN = ("ern", "en", "er", "es", "e", "n", "s")
 _WITH_UMLAUT = ("ern", "en", "er", "e")
 _UMLAUTS = str.maketrans("äöüÄÖÜ", "aouAOU")
 
+_ENDINGS = {"en": ("s", "es"), "fr": ("s", "x"), "de": _GERMAN}
+# What becomes another ending in a plural.
+_CHANGED = {"en": (("y", "ies"),), "fr": (("al", "aux"), ("ail", "aux"))}
+
+_VOWELS = "aeiouyáéíóúýàèìòùâêîôûäëïöüãõåæøąęıаеёиоуыэюяйьіїєαειουηωάέήίόύώ"
+_SHORTEST_STEM = 4
+_LONGEST_ENDING = 3
+
 
 def base_forms(word: str, language: str, match: Match) -> tuple[str, ...]:
     """List the words that a word may be a form of, itself first.
@@ -84,6 +92,52 @@ def base_forms(word: str, language: str, match: Match) -> tuple[str, ...]:
         if word.lower() not in _NOT_PLURAL.get(code, ()):
             found += [one for one in plain if len(one) >= _SHORTEST[code]]
     return tuple(dict.fromkeys(found))
+
+
+def inflections(word: str, language: str) -> tuple[str, ...]:
+    """List plurals of a word or a phrase, of which not all exist: let a model choose.
+
+    Languages without rules have none. In a French phrase each word has its plural, in others the
+    last one.
+
+    Args:
+        word: a word or a phrase in its plain form.
+        language: its language, such as ``fr``.
+    """
+    code = short_code(language)
+    *before, last = word.split(" ")
+    found = _plurals(last, code)
+    if code == "fr":
+        before = [(*_plurals(one, code), one)[0] for one in before]
+    return tuple(" ".join((*before, one)) for one in found)
+
+
+def _plurals(word: str, code: str) -> tuple[str, ...]:
+    found = [f"{word}{ending}" for ending in _ENDINGS.get(code, ())]
+    for old, new in _CHANGED.get(code, ()):
+        if word.endswith(old):
+            found.append(f"{word.removesuffix(old)}{new}")
+    return tuple(one for one in found if word in base_forms(one, code, "forms"))
+
+
+def is_inflection(word: str, term: str, language: str) -> bool:
+    """Tell whether a word is another, or has another ending than that.
+
+    Rules for plurals come first. In any language a word may have up to three letters after a stem
+    of four or more, which is the term or all of it but a vowel at its end.
+
+    Args:
+        word: a word of a text.
+        term: a word of a glossary.
+        language: that of both, such as ``fr``; may be empty.
+    """
+    forms = set(map(str.lower, base_forms(word, language, "forms")))
+    if not forms.isdisjoint(map(str.lower, base_forms(term, language, "forms"))):
+        return True
+    lowered = term.lower()
+    stem = lowered[:-1] if lowered[-1:] in _VOWELS else lowered
+    is_long = len(stem) >= _SHORTEST_STEM
+    return is_long and word.lower().startswith(stem) and len(word) <= len(stem) + _LONGEST_ENDING
 
 
 def _korean(word: str, shortest: int) -> list[str]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pellucid.arguments import check_kind, check_phrases, check_text, refuse
 from pellucid.decode.constraints.request import Constraints, LineConstraints
+from pellucid.decode.constraints.terms import UsedTerm, check_terms
 from pellucid.errors import not_together
 from pellucid.text.word_forms import Match
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
     from pellucid.text.tokenizers.tokenizer import Tokenizer
+    from pellucid.translate.results import ModelLanguages
 
 GivenGlossary = str | Path | Sequence[str | Path] | Mapping[str, str]
 """A file of terms or several, or the terms themselves."""
@@ -85,8 +87,8 @@ class Phrases:
         if self.constraints is not None:
             return self.constraints
         # Nearly always: one object for all.
-        if self.glossary is None and not any("\n" in text for text in texts):
-            return Constraints(self.prefix, self.forbid, self.require)
+        if not any("\n" in text for text in texts):
+            return Constraints(self.prefix, self.forbid, self.require, self.glossary)
         return [
             constraints_of(text, self.prefix, self.forbid, self.require, (), self.glossary)
             for text in texts
@@ -103,13 +105,16 @@ def _check_constraints(given: object) -> None:
 
 
 def _read_glossary(given: GivenGlossary, match: Match) -> Glossary:
-    from pellucid.decode.constraints.glossary import Glossary, load_glossary
+    from pellucid.decode.constraints.glossary import Glossary, forms_of
+    from pellucid.decode.constraints.glossary_files import load_glossary
 
     if isinstance(given, Mapping):
         for term, translated in given.items():
             for one in (term, translated):
                 if not check_text("A term of glossary", one).strip():
                     refuse("A term of glossary", "words", one, "Leave it out.")
+            if not (forms := forms_of(translated)) or not all(forms):
+                refuse("A term of glossary", "forms with | between them", translated)
         return Glossary(given, match=match)
     paths = [given] if isinstance(given, str | Path) else given
     if not isinstance(paths, Sequence) or not all(isinstance(one, str | Path) for one in paths):
@@ -117,19 +122,19 @@ def _read_glossary(given: GivenGlossary, match: Match) -> Glossary:
     return load_glossary(*paths, match=match)
 
 
-def fit_glossary(glossary: Glossary, tokenizer: Tokenizer, language: str) -> Glossary:
+def fit_glossary(glossary: Glossary, tokenizer: Tokenizer, languages: ModelLanguages) -> Glossary:
     """Fit a glossary to a model.
 
     Args:
         glossary: the terms.
         tokenizer: of the model, which cannot write every letter.
-        language: the source language of the model, whose forms of words are found.
+        languages: of the model, whose forms of words are found.
     """
 
     def can_write(term: str) -> bool:
         return tokenizer.config.unk_id not in tokenizer.encode_target(term)
 
-    return glossary.for_language(language, can_write)
+    return glossary.for_languages((languages.source, languages.target), can_write)
 
 
 def constraints_of(
@@ -140,7 +145,7 @@ def constraints_of(
     own: Sequence[str] = (),
     glossary: Glossary | None = None,
 ) -> LineConstraints:
-    """Build the constraints of one text; the terms of a glossary belong to single lines.
+    """Build the constraints of one text.
 
     If several places require the same phrase, the one that requires it most often counts.
 
@@ -150,22 +155,50 @@ def constraints_of(
         forbidden: phrases that no translation may contain.
         required: phrases that each translation must contain.
         own: phrases that this text's translation must contain.
-        glossary: terms of the source, with those that the translation must then contain.
+        glossary: terms of the source, with those that the translation should then contain.
     """
-
-    def require(line: str) -> tuple[str, ...]:
-        terms = glossary.terms_for(line) if glossary is not None else ()
-        # `|` takes the larger count of each phrase. A sum would require it once for each place.
-        wanted = Counter(required) | Counter(own) | Counter[str](terms)
-        return tuple(wanted.elements())
-
+    # `|` takes the larger count of each phrase. A sum would require it once for each place.
+    wanted = tuple((Counter(required) | Counter(own)).elements())
     lines = text.split("\n")
     # Required phrases need a text of one line: with more, `Preparer` refuses the text.
-    if len(lines) == 1 or required or own:
-        return Constraints(prefix, forbidden, require(text))
+    if len(lines) == 1 or wanted:
+        return Constraints(prefix, forbidden, wanted, glossary)
     # A blank line is not translated, so the prefix goes to the first line with text.
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
     return [
-        Constraints(prefix if number == first else "", forbidden, require(line))
-        for number, line in enumerate(lines)
+        Constraints(prefix if number == first else "", forbidden, (), glossary)
+        for number in range(len(lines))
     ]
+
+
+def require_terms(constraints: LineConstraints, text: str) -> LineConstraints:
+    """Require a glossary's preferred forms, for models that read another text or search once.
+
+    Args:
+        constraints: of the text.
+        text: that has the terms, of one line or several.
+    """
+    if not isinstance(constraints, Constraints):
+        lines = text.split("\n")
+        found = map(require_terms, constraints, lines)
+        return [one for one in found if isinstance(one, Constraints)]
+    if constraints.glossary is None:
+        return constraints
+    glossary = constraints.glossary
+    each = (one.candidates() for one in glossary.terms_for(text))
+    first = (next(filter(glossary.can_write, forms), "") for forms in each)
+    terms = Counter(filter(None, first))
+    wanted = Counter(constraints.required) | terms
+    return replace(constraints, required=tuple(wanted.elements()), glossary=None)
+
+
+def used_terms(constraints: LineConstraints, text: str, translation: str) -> tuple[UsedTerm, ...]:
+    """Look for a glossary's terms in a translation that was made to have them.
+
+    Args:
+        constraints: of the text, before `require_terms`.
+        text: that has the terms.
+        translation: of the text.
+    """
+    one = constraints if isinstance(constraints, Constraints) else constraints[0]
+    return () if one.glossary is None else check_terms(one.glossary.terms_for(text), translation)

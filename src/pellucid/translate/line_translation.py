@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from pellucid.arguments import check_text
 from pellucid.config import DecodingConfig, TreatmentConfig
-from pellucid.decode.constraints.request import Constraints, LineConstraints
+from pellucid.decode.constraints.request import Constraints, LineConstraints, Request
+from pellucid.decode.constraints.terms import UsedTerm
 from pellucid.decode.decoder import Decoder
+from pellucid.decode.hypothesis import Hypothesis
 from pellucid.text.language_tokens import with_codes
 from pellucid.translate.judging import retry_flagged
 from pellucid.translate.masking import hide
-from pellucid.translate.preparing import Preparer, Treatment, constraints_of_each
+from pellucid.translate.preparing import Preparer, Ready, Treatment, constraints_of_each
 from pellucid.translate.results import Translation
 from pellucid.translate.written_lines import TranslationWriter, with_sources
 
 if TYPE_CHECKING:
     from pellucid.translate.links.aligning import Aligner
+
+Answers = tuple[Hypothesis, ...]
 
 WINDOW_LINES = 1000
 """Lines of an iterator that are translated together."""
@@ -71,7 +75,16 @@ class LineTranslation:
         lines = self.preparer.prepare(texts, each, self.config, treatment)
         requests = [request for line in lines for request in line.requests]
         found = self.decoder.decode(requests, self.config, batch_tokens=self.batch_tokens)
+        used: list[tuple[UsedTerm, ...]] = []
+        if any(line.terms for line in lines):
+            found, used = self._hold_terms(lines, requests, found)
         translations = self.writer.translations(lines, found, self.config)
+        if used:
+            each_used = iter(used)
+            translations = [
+                replace(one, terms=tuple(chain(*islice(each_used, len(line.requests)))))
+                for line, one in zip(lines, translations, strict=True)
+            ]
         if self.aligner is not None:
             translations = self.aligner.align(lines, translations)
 
@@ -85,6 +98,20 @@ class LineTranslation:
         if how.retry:
             translations = retry_flagged(translations, search_again)
         return hidden.show(with_sources(translations, given, self.to), given)
+
+    def _hold_terms(
+        self, lines: Sequence[Ready], requests: Sequence[Request], found: Sequence[Answers]
+    ) -> tuple[list[Answers], list[tuple[UsedTerm, ...]]]:
+        """Search again where a term of a glossary is missing."""
+        # A second search is rare, and imports what most calls have no need of.
+        from pellucid.decode.constraints.held_terms import TermSearch
+
+        def decode(again: Sequence[Request], config: DecodingConfig) -> list[Answers]:
+            return self.decoder.decode(again, config, batch_tokens=self.batch_tokens)
+
+        search = TermSearch(self.preparer.builder, decode, self.writer.text, self.config)
+        terms = [own for line in lines for own in line.terms or [()] * len(line.requests)]
+        return search.hold(requests, terms, found)
 
     def translate_lazily(
         self,

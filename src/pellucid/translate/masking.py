@@ -208,6 +208,14 @@ def _show(translation: Translation, source: str, masked: str, copies: Copies) ->
         hypotheses=tuple(map(show, found)),
         notes=notes,
         source_words=source_words,
+        terms=tuple(
+            replace(
+                one,
+                written=unmask(one.written, everything),
+                reason=unmask(one.reason, everything),
+            )
+            for one in translation.terms
+        ),
         through=tuple(
             replace(step, translation=unmask(step.translation, everything))
             for step in translation.through

@@ -16,6 +16,7 @@ from typing import final
 from pellucid.config import DecodingConfig, Splitting
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints, LineConstraints, Request
+from pellucid.decode.constraints.terms import WantedTerm
 from pellucid.documents.placeholder_masks import has_only_symbols
 from pellucid.errors import DataError, InputError
 from pellucid.machine.turns import give_way
@@ -63,6 +64,7 @@ class Ready:
         requests: the request of each part.
         error: the reason that it cannot be translated.
         notes: what is unusual about it.
+        terms: those of a glossary in each part.
     """
 
     source: str
@@ -71,6 +73,7 @@ class Ready:
     requests: tuple[Request, ...] = ()
     error: str | None = None
     notes: Notes = NO_NOTES
+    terms: tuple[tuple[WantedTerm, ...], ...] = ()
 
 
 @final
@@ -93,7 +96,7 @@ class Preparer:
         has_vector: bool = False,
     ) -> None:
         self._tokenizer = tokenizer
-        self._builder = builder
+        self.builder = builder
         self._has_vector = has_vector
         self._has_codes = bool(tokenizer.language_codes)
         self.learned = learned
@@ -187,6 +190,7 @@ class Preparer:
         parts: list[str] = []
         gaps: list[str | None] = [layout.gaps[0]]
         requests: list[Request] = []
+        terms: list[tuple[WantedTerm, ...]] = []
         encoded: list[list[int]] = []
         has_whole = False
         fault = ""
@@ -198,7 +202,10 @@ class Preparer:
                 has_whole |= is_whole
                 cut = [one] if len(found) == 1 else self._encode_parts(found, one)
                 for part, part_ids in zip(found, cut, strict=True):
-                    requests.append(self._builder.build(part, part_ids, own, config))
+                    requests.append(self.builder.build(part, part_ids, own, config))
+                    if own.glossary is not None:
+                        code = self._tokenizer.language_code(part) if self._has_codes else ""
+                        terms.append(own.glossary.terms_for(part.removeprefix(code)))
                 parts += found
                 encoded += cut
                 gaps += [*[None] * (len(found) - 1), gap]
@@ -211,7 +218,9 @@ class Preparer:
         notes = self._note(layout.lines, parts, encoded, is_whole=has_whole)
         if fault:
             notes = replace(notes, language_code=fault)
-        return Ready(source, tuple(parts), tuple(gaps), tuple(requests), notes=notes)
+        return Ready(
+            source, tuple(parts), tuple(gaps), tuple(requests), notes=notes, terms=tuple(terms)
+        )
 
     def _parts(
         self,
@@ -223,7 +232,7 @@ class Preparer:
     ) -> tuple[list[str], bool]:
         """Split one line if it should be; tell whether its constraints keep it whole instead."""
         give_way()
-        is_too_long = len(ids) > self._builder.max_source_length
+        is_too_long = len(ids) > self.builder.max_source_length
         is_split = how.split == "sentences" and self.learned is not None
         may_split = is_split or how.split == "long"
         parts = [text]
@@ -239,12 +248,12 @@ class Preparer:
             )
         if is_too_long and len(parts) == 1:
             advice = " One of its sentences is too long by itself." if may_split else ""
-            raise InputError(f"{self._builder.too_long(ids)}{advice}")
+            raise InputError(f"{self.builder.too_long(ids)}{advice}")
         return [text] if is_whole else parts, is_whole
 
     def _encode_parts(self, parts: list[str], whole: list[int]) -> list[list[int]]:
         """Cut parts into tokens; if one is too long, cut all again into single sentences."""
-        too_long = self._builder.too_long
+        too_long = self.builder.too_long
         encoded = self._tokenizer.encode_sources(parts)
         if any(map(too_long, encoded)):
             # In place, because the caller adds these parts to its text.

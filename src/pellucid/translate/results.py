@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, final
 
 from pellucid.config import Precision
+from pellucid.decode.constraints.terms import UsedTerm
 from pellucid.text.sentences import join_parts
 from pellucid.wording.other_names import no_attribute
 
@@ -233,6 +234,7 @@ class Translation:
         source_words: the words of the source that the links of the hypotheses count, if they have
             links.
         through: of a chain, what each model made of it on the way to the best hypothesis.
+        terms: of a glossary, those in the source, and what became of them in the best hypothesis.
     """
 
     source: str
@@ -241,6 +243,7 @@ class Translation:
     notes: Notes = NO_NOTES
     source_words: tuple[str, ...] = ()
     through: tuple[ModelStep, ...] = ()
+    terms: tuple[UsedTerm, ...] = ()
 
     if not TYPE_CHECKING:  # Type checkers would take every name for an attribute.
 
@@ -276,8 +279,8 @@ class Translation:
 
         Returns:
             ``source``, ``translation`` (the best text, or None), ``error``, ``hypotheses`` and
-            ``notes``, which is empty if nothing is unusual; with links also ``source_words``, and
-            of a chain ``through``.
+            ``notes``, which is empty if nothing is unusual; with links also ``source_words``, of a
+            chain ``through``, and ``terms`` if the source has some of a glossary.
         """
         has_links = bool(self.source_words) or self.best.alignment is not None
         return {
@@ -288,6 +291,7 @@ class Translation:
             "hypotheses": [one.to_dict(has_tokens=has_tokens) for one in self.hypotheses],
             "notes": {name: _plain(one) for name, one in self.notes.to_json().items()},
             **({"through": [one.to_dict() for one in self.through]} if self.through else {}),
+            **({"terms": [one.to_dict() for one in self.terms]} if self.terms else {}),
         }
 
     @property

@@ -27,6 +27,8 @@ from pellucid.translate.constraints import (
     Phrases,
     as_list,
     fit_glossary,
+    require_terms,
+    used_terms,
 )
 from pellucid.translate.judging import against_repetition
 from pellucid.translate.line_translation import LineTranslation
@@ -129,7 +131,9 @@ class TextTranslator(LoadedModel):
             require: a phrase that every translation must contain, or several; for texts of one
                 line.
             glossary: a file of source term, tab, target term on each line; several files; or a
-                dict of these terms. A text with a source term gets its target term.
+                dict of these terms. The translation of a text with a source term gets its target
+                term, in one of the forms that ``|`` separates, and with ``*free*`` among them
+                with any ending; the result's ``terms`` say in which, or why not.
             glossary_match: the forms in which terms are found: ``exact``, ``forms`` such as a
                 plural, or what suits the source language.
             constraints: the same for programs: one for all texts, or for each one, or for each a
@@ -177,7 +181,7 @@ class TextTranslator(LoadedModel):
         """Put the terms of a glossary into the forms of the source language."""
         if phrases.glossary is None:
             return phrases
-        fitted = fit_glossary(phrases.glossary, self.tokenizer, self.languages.source)
+        fitted = fit_glossary(phrases.glossary, self.tokenizer, self.languages)
         return replace(phrases, glossary=fitted)
 
     def _line_translation(
@@ -259,7 +263,9 @@ class TextTranslator(LoadedModel):
 
         def finish() -> Translation:
             written = writer.translations([line], found, config)
-            return hidden.show(with_sources(written, [text], to), [text])[0]
+            shown = hidden.show(with_sources(written, [text], to), [text])[0]
+            (own,) = constraints_of_each(phrases.for_texts([text]), 1)
+            return replace(shown, terms=used_terms(own, text, shown.text))
 
         return TranslationStream(filter(None, pieces), finish)
 
@@ -298,6 +304,8 @@ class TextTranslator(LoadedModel):
         check_text("text", text)
         config = self.options(**options)
         (own,) = constraints_of_each(phrases.for_texts([text]), 1)
+        # What is written piece by piece cannot be searched for again.
+        own = require_terms(own, text)
         return (*self._preparer.prepare_line(text, own, config, how, to), config)
 
 

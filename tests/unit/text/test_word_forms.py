@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pellucid.decode.constraints.glossary import Glossary
-from pellucid.text.word_forms import base_forms
+from pellucid.text.word_forms import base_forms, inflections, is_inflection
 
 FOUND = {
     # Korean: particles that fit the sound before them
@@ -57,22 +57,27 @@ NOT_FOUND = [
 ]
 
 
+def targets(glossary: Glossary, source: str) -> tuple[str, ...]:
+    """List the target terms that a text asks for, with their capitals."""
+    return tuple(term.candidates()[0] for term in glossary.terms_for(source))
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_forms_of_a_term_are_found(name: str) -> None:
     language, term = name.split()
     words, match = FOUND[name]
-    glossary = Glossary({term: "term"}, match=match, language=language)  # type: ignore[arg-type]
+    glossary = Glossary({term: "term"}, match=match, languages=(language, ""))  # type: ignore[arg-type]
     for word in words:
-        assert glossary.terms_for(f"x {word} y") == ("term",), word
-    exact = Glossary({term: "term"}, match="exact", language=language)
-    assert not any(exact.terms_for(f"x {word} y") for word in words)
-    assert exact.terms_for(f"x {term} y") == ("term",)
+        assert targets(glossary, f"x {word} y") == ("term",), word
+    exact = Glossary({term: "term"}, match="exact", languages=(language, ""))
+    assert not any(targets(exact, f"x {word} y") for word in words)
+    assert targets(exact, f"x {term} y") == ("term",)
 
 
 @pytest.mark.parametrize(("language", "term", "word", "match"), NOT_FOUND)
 def test_other_words_are_not_found(language: str, term: str, word: str, match: str) -> None:
-    glossary = Glossary({term: "term"}, match=match, language=language)  # type: ignore[arg-type]
-    assert glossary.terms_for(f"x {word} y") == ()
+    glossary = Glossary({term: "term"}, match=match, languages=(language, ""))  # type: ignore[arg-type]
+    assert targets(glossary, f"x {word} y") == ()
 
 
 def test_a_word_is_a_form_of_itself_first() -> None:
@@ -83,22 +88,57 @@ def test_a_word_is_a_form_of_itself_first() -> None:
 
 def test_a_term_as_it_is_comes_before_a_form_and_longer_terms_before_shorter_ones() -> None:
     terms = {"server": "serveur", "servers": "serveurs", "mail server": "serveur de courrier"}
-    glossary = Glossary(terms, match="forms", language="en")
-    assert glossary.terms_for("two servers") == ("serveurs",)
-    assert glossary.terms_for("two mail servers and a server") == ("serveur de courrier", "serveur")
-    assert glossary.terms_for("Servers, mails servers") == ("Serveurs", "serveur de courrier")
+    glossary = Glossary(terms, match="forms", languages=("en", ""))
+    assert targets(glossary, "two servers") == ("serveurs",)
+    assert targets(glossary, "two mail servers and a server") == ("serveur de courrier", "serveur")
+    assert targets(glossary, "Servers, mails servers") == ("Serveurs", "serveur de courrier")
 
 
 def test_every_word_of_a_term_may_have_another_form() -> None:
-    glossary = Glossary({"serveur virtuel": "virtual server"}, match="forms", language="fr")
-    assert glossary.terms_for("les serveurs virtuels sont là") == ("virtual server",)
-    assert glossary.terms_for("les serveurs") == ()
-    assert glossary.terms_for("serveur virtuelle") == ()
-    assert glossary.terms_for("serveurs") == ()
+    glossary = Glossary({"serveur virtuel": "virtual server"}, match="forms", languages=("fr", ""))
+    assert targets(glossary, "les serveurs virtuels sont là") == ("virtual server",)
+    assert targets(glossary, "les serveurs") == ()
+    assert targets(glossary, "serveur virtuelle") == ()
+    assert targets(glossary, "serveurs") == ()
 
 
 def test_a_glossary_without_a_language_finds_particles_but_no_plurals() -> None:
     glossary = Glossary({"서버": "server", "server": "serveur"})
-    assert glossary.terms_for("서버는 servers") == ("server",)
-    english = Glossary(glossary.terms, match="forms").for_language("en")
-    assert english.terms_for("서버는 servers") == ("server", "serveur")
+    assert targets(glossary, "서버는 servers") == ("server",)
+    english = Glossary(glossary.terms, match="forms").for_languages(("en", ""))
+    assert targets(english, "서버는 servers") == ("server", "serveur")
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "forms"),
+    [
+        ("en", "city", {"cities"}),
+        ("en", "old box", {"old boxes"}),
+        ("fr", "cheval", {"chevaux"}),
+        ("fr", "chat noir", {"chats noirs"}),
+        ("de", "Frau", {"Frauen"}),
+        ("es", "perro", set()),
+    ],
+)
+def test_inflections_have_the_plural(language: str, word: str, forms: set[str]) -> None:
+    assert forms <= set(inflections(word, language))
+
+
+@pytest.mark.parametrize(
+    ("language", "term", "other", "expected"),
+    [
+        ("fr", "cheval", "chevaux", True),
+        ("fr", "cheval", "cheveux", False),
+        ("fr", "chien", "chienne", True),
+        ("fr", "chat", "chaise", False),
+        ("de", "Buch", "Bücher", True),
+        ("es", "perro", "perras", True),
+        ("ru", "собака", "собаки", True),
+        ("", "mer", "merci", False),
+        ("", "server", "serverless", False),
+    ],
+)
+def test_is_inflection_takes_other_endings(
+    language: str, term: str, other: str, expected: bool
+) -> None:
+    assert is_inflection(other, term, language) == expected

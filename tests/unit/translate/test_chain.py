@@ -123,6 +123,10 @@ def test_prefix_and_glossary_are_about_what_the_last_model_writes(chain: Chain) 
     found = chain.translate([SOUP, CAT], glossary={"soup": "maison"})
     assert "maison" in found[0].text
     assert "maison" not in found[1].text
+    assert [[one.outcome for one in each.terms] for each in found] == [["hit"], []]
+    stream = chain.stream(SOUP, glossary={"soup": "maison"})
+    assert "maison" in "".join(stream)
+    assert [one.outcome for one in stream.translation.terms] == ["hit"]
 
 
 # Links

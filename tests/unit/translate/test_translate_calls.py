@@ -156,6 +156,7 @@ def test_phrases_are_keywords_as_in_the_command(translator: Translator, tmp_path
         ({"forbid": ["soupe", 3]}, "forbid[1] must be a text, but is 3."),
         ({"glossary": 3}, "glossary must be a file, several files, or a dict of terms"),
         ({"glossary": {"": "soupe"}}, "A term of glossary must be words, but is ''"),
+        ({"glossary": {"a": "b|"}}, "A term of glossary must be forms with | between them"),
         ({"clean": "yes"}, "clean must be true or false, but is 'yes'"),
         ({"align": "yes"}, "align must be True, False or an Aligner, but is 'yes'"),
         ({"batch_tokens": 0}, "batch_tokens must be a whole number of at least 1, but is 0"),
@@ -186,6 +187,28 @@ def test_wrong_keyword_of_look_leads_to_its_own(
     with pytest.raises(InputError) as caught:
         translator.look(SOUP, **{keyword: "x"})
     assert str(caught.value) == f"The option {keyword!r} is unknown. {sentence}"
+
+
+def test_terms_say_which_form_the_model_chose(translator: Translator) -> None:
+    terms = {"dog": "chien|*free*", "old": "ancien|vieux|vieille"}
+    texts = ["The dogs are red.", "The old car is red.", "The door."]
+    found = translator.translate(texts, glossary=terms, glossary_match="forms")
+    assert [[(one.written, one.outcome) for one in each.terms] for each in found] == [
+        [("chiens", "form")],
+        [("vieille", "form")],
+        [],
+    ]
+    assert [one.text for one in found] == [one.text for one in translator.translate(texts)]
+    sampled = translator.translate("The dog.", glossary={"dog": "pizza"}, sample=True, seed=3)
+    assert "samples" in sampled.terms[0].reason
+
+
+def test_terms_are_looked_for_in_each_sentence_that_is_split(translator: Translator) -> None:
+    text = "The dog is red. The pizza is cold. The cat sees the house. The door is open."
+    found = translator.translate(text, glossary={"pizza": "tarte"})
+    assert found.notes.parts > 1
+    assert "La tarte est froide." in found.text
+    assert [one.outcome for one in found.terms] == ["hit"]
 
 
 def test_terms_of_a_glossary_are_found_in_the_forms_that_are_asked_for(

@@ -129,8 +129,8 @@ DOCUMENTS: Mapping[str, Option] = {
     "memory": (
         str,
         "FILE",
-        "Take translations from a TMX, XLIFF, PO or table: for texts in it, and for similar ones "
-        "(85 %) with the same numbers.",
+        "Take translations of texts from a TMX, XLIFF, PO or table. Similar texts in it (75 %) are "
+        "suggestions in --report.",
     ),
 }
 

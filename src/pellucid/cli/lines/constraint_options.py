@@ -75,7 +75,7 @@ class ConstraintOptions:
     @property
     def rule(self) -> str | None:
         """What the phrases ask of a search; None without any."""
-        if self.required or self.glossary is not None or REQUIRE in self.files:
+        if self.required or REQUIRE in self.files:
             return "phrases are required"
         return "phrases are forbidden" if self.forbidden else None
 
@@ -140,8 +140,8 @@ class ConstraintOptions:
         """Find the glossary's terms in the forms of a model's source language."""
         if self.glossary is None:
             return self
-        source = translator.languages.source
-        return replace(self, glossary=fit_glossary(self.glossary, translator.tokenizer, source))
+        languages = translator.languages
+        return replace(self, glossary=fit_glossary(self.glossary, translator.tokenizer, languages))
 
     def for_lines(self, columns: Mapping[str, Sequence[str]]) -> list[LineConstraints]:
         """Build the constraints of each line, or of each line of a text with line breaks.
@@ -151,7 +151,7 @@ class ConstraintOptions:
         """
         sources = columns[INPUT]
         # Nearly always all lines have the same constraints, which are then built once.
-        if self.glossary is None and not self.files and not any("\n" in one for one in sources):
+        if not self.files and not any("\n" in one for one in sources):
             return [self._for_text("", self.prefix, "")] * len(sources)
         prefixes = columns.get(PREFIX, [self.prefix] * len(sources))
         rows = columns.get(REQUIRE, [""] * len(sources))
@@ -189,7 +189,8 @@ def _read_glossary(paths: Sequence[str], match: Match) -> tuple[Glossary | None,
     """Join glossaries and hash their terms."""
     if not paths:
         return None, None
-    from pellucid.decode.constraints.glossary import load_glossary
+    from pellucid.decode.constraints.glossary_files import load_glossary
 
     glossary = load_glossary(*paths, match=match)
-    return glossary, hash_bytes(json.dumps(glossary.terms).encode())
+    terms = [glossary.terms, sorted(glossary.case_sensitive)]
+    return glossary, hash_bytes(json.dumps(terms).encode())

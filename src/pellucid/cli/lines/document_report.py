@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.lines.streams import check_target, to_json_line
+from pellucid.cli.lines.translation_memory import OF_MEMORY
+from pellucid.decode.constraints.terms import UsedTerm
 from pellucid.documents.markup.segments import spell
 from pellucid.files import endings, write_text, writing
 from pellucid.page.plain_page import html_page
@@ -62,6 +64,10 @@ show();
 """
 
 
+_COUNTED = ("forms", "misses")
+_TERM_COLUMNS = ("Term", "Translation", "Hits", "Other forms", "Missing")
+
+
 def record_unit(
     unit: Unit, number: int, reason: str, translations: Sequence[Translation]
 ) -> dict[str, Any]:
@@ -93,7 +99,8 @@ def record_unit(
 class Report:
     """A file with each text that should be looked at: lines of JSON, or a page for ``.html``.
 
-    Until the end it is ``FILE.part``, from which an interrupted command resumes.
+    Until the end it is ``FILE.part``, from which an interrupted command resumes. That also has
+    texts without a reason, whose terms of a glossary are counted at the end.
 
     Args:
         path: the file, which is also an attribute.
@@ -114,7 +121,8 @@ class Report:
                 one for one in lines if one.endswith("\n") and json.loads(one)["row"] < num_rows
             ]
         write_text(self._part, "".join(kept))
-        return len(kept)
+        reasons = (json.loads(one)["reason"] for one in kept)
+        return sum(bool(one) and not one.startswith(OF_MEMORY) for one in reasons)
 
     def add(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Add lines; it must come before the rows count as written."""
@@ -128,10 +136,7 @@ class Report:
             document: the name of what was translated, for the page.
         """
         with writing(self.path):
-            if not _is_page(self.path):
-                self._part.replace(self.path)
-                return
-        lines = self._part.read_text(encoding="utf-8").splitlines()
+            lines = self._part.read_text(encoding="utf-8").splitlines()
         save_report(self.path, document, [*map(json.loads, lines)])
         self._part.unlink(missing_ok=True)
 
@@ -148,12 +153,52 @@ def save_report(path: Path, document: str, records: Sequence[Mapping[str, Any]])
         document: the name of what was translated, for the page.
         records: of the texts to look at.
     """
-    is_page = _is_page(path)
-    text = report_page(document, records) if is_page else "".join(map(to_json_line, records))
+    glossary = count_terms(records)
+    records = [one for one in records if one.get("reason")]
+    if _is_page(path):
+        text = report_page(document, records, glossary)
+    else:
+        counted = [{"glossary": glossary}] if glossary else []
+        text = "".join(map(to_json_line, [*records, *counted]))
     write_text(path, text, follows_link=True)
 
 
-def report_page(document: str, records: Sequence[Mapping[str, Any]]) -> str:
+def count_terms(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Count what became of each term of a glossary, in texts or in the counts of several files.
+
+    Args:
+        records: texts with ``terms``, or counts under ``glossary``, which include those texts.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    counted = [row for one in records for row in one.get("glossary", ())]
+    if not counted:
+        used = [UsedTerm(**row) for one in records for row in one.get("terms", ())]
+        counted = [_one_term(one) for one in used]
+    for one in counted:
+        empty: dict[str, Any] = {"hits": 0, **{name: Counter() for name in _COUNTED}}
+        row = found.setdefault((one["source"], one["target"]), empty)
+        row["hits"] += one["hits"]
+        for name in _COUNTED:
+            row[name].update(one[name])
+    return [{"source": source, "target": target, **row} for (source, target), row in found.items()]
+
+
+def _one_term(one: UsedTerm) -> dict[str, Any]:
+    hits = int(one.outcome == "hit")
+    forms = {one.form: 1} if one.outcome == "form" else {}
+    misses = {one.reason: 1} if one.outcome == "miss" else {}
+    return {
+        "source": one.source,
+        "target": one.target,
+        "hits": hits,
+        "forms": forms,
+        "misses": misses,
+    }
+
+
+def report_page(
+    document: str, records: Sequence[Mapping[str, Any]], glossary: Sequence[Mapping[str, Any]] = ()
+) -> str:
     """Make a page to work through: filters, source and translation, and buttons that copy them."""
     reasons = Counter(map(_kind, records))
     choices = "".join(
@@ -170,8 +215,29 @@ def report_page(document: str, records: Sequence[Mapping[str, Any]]) -> str:
     articles = map(_article, records)
     script = f"<script>{_SCRIPT}</script>"
     return html_page(
-        "Texts to look at", f"<p>{escape(what)}</p>", form, *articles, script, style=_STYLE
+        "Texts to look at",
+        f"<p>{escape(what)}</p>",
+        *_term_table(glossary),
+        form,
+        *articles,
+        script,
+        style=_STYLE,
     )
+
+
+def _term_table(glossary: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Make a table of the terms, closed at first, those that are missing most often on top."""
+    if not glossary:
+        return []
+    rows = []
+    for one in sorted(glossary, key=lambda one: -sum(one["misses"].values())):
+        each = (", ".join(f"{key} {n:,}" for key, n in one[name].items()) for name in _COUNTED)
+        cells = (one["source"], one["target"], f"{one['hits']:,}", *each)
+        rows.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
+    head = "".join(f"<th>{name}</th>" for name in _TERM_COLUMNS)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    summary = f"<summary>{count_of(len(rows), 'term')} of the glossary</summary>"
+    return [f"<details>{summary}<table><tr>{head}</tr>{body}</table></details>"]
 
 
 def _kind(record: Mapping[str, Any]) -> str:
@@ -183,13 +249,21 @@ def _article(record: Mapping[str, Any]) -> str:
     comment = record.get("comment", "")
     file = f"{escape(record['file'])}, " if "file" in record else ""
     note = f'<p class="note">{escape(comment)}</p>' if comment else ""
+    similar = record.get("memory", {})
+    memory = button = ""
+    if similar:
+        memory = (
+            f'<p class="note">Memory: {escape(similar["difference"])}</p>'
+            f'<p class="suggestion">{escape(similar["translation"])}</p>'
+        )
+        button = '<button name="suggestion">Copy suggestion</button> '
     return (
         f'<article data-reason="{escape(_kind(record))}">'
         f"<h2>{escape(record['key'])} <small>{file}line {record['line']}</small></h2>"
         f'<p class="note">{escape(record["reason"])}</p>{note}'
         f'<p class="source">{escape(record["source"])}</p>'
-        f'<p class="translation">{escape(record["translation"])}</p>'
+        f'<p class="translation">{escape(record["translation"])}</p>{memory}'
         '<button name="source">Copy source</button> '
-        '<button name="translation">Copy translation</button> '
+        f'<button name="translation">Copy translation</button> {button}'
         '<button name="done" aria-pressed="false">Done</button></article>'
     )

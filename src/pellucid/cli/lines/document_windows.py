@@ -14,7 +14,7 @@ from pellucid.cli.lines.chosen_keys import ChosenKeys
 from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.document_report import Report, record_unit
 from pellucid.cli.lines.streams import ParallelReader, is_special
-from pellucid.cli.lines.translation_memory import Memory
+from pellucid.cli.lines.translation_memory import OF_MEMORY, Memory, Suggestion
 from pellucid.documents.formats import FORMATS, Format
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.segment_writing import (
@@ -30,9 +30,11 @@ from pellucid.text.reading.lines import read_chunks, read_content
 
 if TYPE_CHECKING:
     from pellucid.cli.lines.translation_job import TranslationJob
+    from pellucid.decode.constraints.terms import UsedTerm
     from pellucid.translate.results import Translation
 
 Marks = Literal["all", "unsure", "none"]
+Used = tuple["UsedTerm", ...]
 
 
 class WrittenUnit(NamedTuple):
@@ -43,12 +45,16 @@ class WrittenUnit(NamedTuple):
         translations: those of the model in it, each with the number of its line, from 0.
         unit: the unit of a document.
         number: of its row.
+        terms: of a glossary, those of each text, with the number of its line.
+        suggestion: a similar text of the memory.
     """
 
     text: str
     translations: Sequence[tuple[int, Translation]] = ()
     unit: Unit | None = None
     number: int = 0
+    terms: Sequence[tuple[int, Used]] = ()
+    suggestion: Suggestion | None = None
 
 
 @dataclass(frozen=True)
@@ -174,26 +180,39 @@ class DocumentForm:
                 continue
             own = [one for one in unit.segments if not one.match]
             translations = [found[one.key, one.has_tags] for one in own]
-            for segment, one in zip(own, translations, strict=True):
-                _write(segment, one)
+            terms = [
+                _write(job, segment, one) for segment, one in zip(own, translations, strict=True)
+            ]
+            # What a memory gave was not made to have them.
+            for one in unit.segments:
+                if one.match and self.memory is not None:
+                    terms.append(_use_terms(job, one, self.memory.targets[one.text.strip()], ()))
             is_unsure = bool(unit.reason or unit.match)
             unit.is_marked = self.marks == "all" or (self.marks == "unsure" and is_unsure)
             numbered = [(unit.line - 1, one) for one in translations]
-            yield WrittenUnit(f"{row.copied}{unit}", numbered, unit, number)
+            counted = [(unit.line - 1, one) for one in terms]
+            suggested = (self.memory.suggest(one.text.strip()) for one in own if self.memory)
+            similar = max(filter(None, suggested), default=None)
+            text = f"{row.copied}{unit}"
+            yield WrittenUnit(text, numbered, unit, number, counted, similar)
 
     def add(self, answers: Sequence[WrittenUnit]) -> None:
         """Count the units of a window, and report those that should be looked at."""
         records = []
-        for _, translations, unit, number in answers:
+        for _, translations, unit, number, terms, similar in answers:
             if unit is None or not unit.segments:
                 continue
             self.num_units += 1
             self.num_equal += unit.match == 1
-            self.num_similar += 0 < unit.match < 1
+            self.num_similar += similar is not None
             self.num_unsure += bool(unit.reason)
-            reason = unit.reason or ("the memory has this text" if unit.match else "")
-            if reason:
-                records.append(record_unit(unit, number, reason, [one for _, one in translations]))
+            found = f"{OF_MEMORY} this text" if unit.match else str(similar or "")
+            reason = unit.reason or found
+            used = [one.to_dict() for _, own in terms for one in own]
+            if reason or used:
+                record = record_unit(unit, number, reason, [one for _, one in translations])
+                record |= {"terms": used} if used else {}
+                records.append(record | ({"memory": similar.to_dict()} if similar else {}))
         if self.report is not None:
             self.report.add(records)
 
@@ -277,17 +296,47 @@ def _without_copies(translation: Translation, segment: Segment) -> Translation:
     return replace(translation, notes=notes)
 
 
-def _write(segment: Segment, translation: Translation) -> None:
+def _write(job: TranslationJob, segment: Segment, translation: Translation) -> Used:
+    """Write a segment's translation, and say what became of its terms."""
     if translation.error is not None:
         segment.reason = translation.error
-        return
+        return _use_terms(job, segment, "", translation.terms)
     write_segment(segment, translation.hypotheses, translation.source_words)
     notes = translation.notes
+    shown = "" if segment.written is None else translation.text
+    terms = _use_terms(job, segment, shown, translation.terms)
     if not segment.reason and notes.flags:
         segment.reason = f"the translation looks wrong: {', '.join(notes.flags)}"
     if not segment.reason and (notes.unknown_words or notes.unknown):
         unknown = dict.fromkeys((*notes.unknown_words, *notes.unknown))
         segment.reason = f"unknown to the model: {' '.join(unknown)}"
+    return terms
+
+
+def _use_terms(job: TranslationJob, segment: Segment, text: str, known: Used) -> Used:
+    """Look for a segment's terms in what is written; one with a fault is its reason to be read.
+
+    Args:
+        job: with the glossary.
+        segment: the segment.
+        text: its translation; empty if the source stays.
+        known: what a model said of the terms of its best translation, which may be another one.
+    """
+    from pellucid.decode.constraints.terms import check_terms
+
+    if job.constraints.glossary is None:
+        return ()
+    used = check_terms(job.constraints.glossary.terms_for(segment.text.strip()), text)
+    why = {(one.target, one.written): one.reason for one in known}
+    used = tuple(
+        replace(one, reason=why.get((one.target, one.written), one.reason)) for one in used
+    )
+    for one in used:
+        if one.reason and not segment.reason:
+            name = f"{one.source} → {one.target}" if one.outcome == "miss" else one.written
+            fault = "is missing" if one.outcome == "miss" else "must be read"
+            segment.reason = f"a term of the glossary {fault}: {name} ({one.reason})"
+    return used
 
 
 def open_parts(path: str, form: Format) -> Callable[[], Iterable[str]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pellucid.terminal.text import count_of, percent
 
 if TYPE_CHECKING:
-    from pellucid.decode.constraints.glossary import Glossary
+    from pellucid.decode.constraints.terms import UsedTerm
     from pellucid.translate.results import Notes, Translation
     from pellucid.translate.translator import Translator
 
@@ -22,6 +22,7 @@ EXCEEDS_VECTOR = (
 _MOST_SHOWN = 3
 _MOST_CHARACTERS = 5
 _MOST_WORDS = 10
+_MOST_TERMS = 5
 # The share of tokens outside the vocabulary from which translations can hardly be right.
 _LOUD = 0.05
 
@@ -96,61 +97,75 @@ class CountedLines:
 
 
 class TermCounts:
-    """Counts the terms of a glossary in the lines, and in their translations.
+    """Counts the terms of a glossary in the lines, and in their translations."""
 
-    Args:
-        glossary: the terms; None counts nothing.
-    """
+    def __init__(self) -> None:
+        self._num_lines = 0
+        self._num_with_terms = 0
+        self._num_terms = 0
+        self._lines: defaultdict[str, CountedLines] = defaultdict(CountedLines)
+        self._forms: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
 
-    def __init__(self, glossary: Glossary | None) -> None:
-        self._glossary = glossary
-        self._num_lines = self._num_with_terms = self._num_terms = 0
-        self._lacking = CountedLines()
-
-    def add(self, number: int, source: str, translation: str) -> None:
-        """Count one line.
-
-        Args:
-            number: its number, from 0.
-            source: the line.
-            translation: its translation; empty for a line that was not translated.
-        """
-        if self._glossary is None:
-            return
-        terms = self._glossary.terms_for(source)
+    def add(self, number: int, terms: Sequence[UsedTerm]) -> None:
+        """Count one line, numbered from 0, by what became of its terms."""
         self._num_lines += 1
         self._num_terms += len(terms)
         self._num_with_terms += bool(terms)
-        if any(term not in translation for term in terms):
-            self._lacking.add(number)
+        for one in terms:
+            name = f"{one.source} → {one.target}"
+            if one.outcome == "miss":
+                self._lines["lacking"].add(number)
+                self._missing[f"{name} ({one.reason})"] += 1
+                continue
+            if one.outcome == "form":
+                self._forms[f"{name} as {one.form}"] += 1
+            if one.reason:
+                self._lines["doubtful"].add(number)
 
     def sentences(self) -> Iterator[str]:
         """Yield the sentences; none without a glossary."""
-        if not self._num_lines:
+        if not self._num_terms and not self._num_lines:
             return
         terms = count_of(self._num_terms, "term was", "terms were")
         lines = count_of(self._num_lines, "line")
         yield f"Glossary: {terms} found in {self._num_with_terms:,} of {lines}."
-        if self._lacking.count:
-            lines = count_of(self._lacking.count, "line lacks", "lines lack")
-            yield f"Glossary term not found in the translation: {lines} one ({self._lacking})."
+        if self._forms:
+            yield f"Glossary terms in another form: {_list_counted(self._forms)}."
+        if (lacking := self._lines["lacking"]).count:
+            lines = count_of(lacking.count, "line lacks", "lines lack")
+            listed = _list_counted(self._missing)
+            yield f"Glossary term not found in the translation: {lines} one ({lacking}): {listed}."
+        if (doubtful := self._lines["doubtful"]).count:
+            yield (
+                f"{doubtful.have()} a glossary term with other capitals, or one that makes the "
+                "translation far less likely. Read them; --json and --report say why."
+            )
+
+
+def _list_counted(counts: Counter[str]) -> str:
+    """List the most frequent ones: ``a (3), b and 2 more``."""
+    shown = [
+        f"{name}, {count:,} times" if count > 1 else name
+        for name, count in counts.most_common(_MOST_TERMS)
+    ]
+    if len(counts) > _MOST_TERMS:
+        shown.append(f"and {len(counts) - _MOST_TERMS:,} more")
+    return "; ".join(shown)
 
 
 class Notices:
     """Counts what is unusual about lines and their translations.
 
-    Args:
-        glossary: terms to look for in lines and translations.
-
     Attributes:
         by_model: of a chain, what is unusual to each model, by its name.
     """
 
-    def __init__(self, glossary: Glossary | None = None) -> None:
+    def __init__(self) -> None:
         self.by_model: dict[str, Notices] = {}
         from pellucid.text.language_tokens import CodeFaults
 
-        self._terms = TermCounts(glossary)
+        self._terms = TermCounts()
         self._codes = CodeFaults()
         self._lines: defaultdict[str, CountedLines] = defaultdict(CountedLines)
         self._characters: dict[str, Counter[str]] = {"changed": Counter(), "unknown": Counter()}
@@ -191,16 +206,14 @@ class Notices:
 
     def add_all(self, number: int, translation: Translation) -> None:
         """Count one line with its translation, for each model that it went through."""
-        self.add_terms(number, translation)
         for step in translation.through:
             self.by_model.setdefault(step.model, Notices()).add(number, step.notes)
         if not translation.through:
             self.add(number, translation.notes)
 
-    def add_terms(self, number: int, translation: Translation) -> None:
-        """Count the glossary's terms in one line, numbered from 0, and in its translation."""
-        if translation.error is None:
-            self._terms.add(number, translation.source, translation.text)
+    def add_terms(self, number: int, terms: Sequence[UsedTerm]) -> None:
+        """Count the terms of a glossary in one line, numbered from 0, and in its translation."""
+        self._terms.add(number, terms)
 
     def sentences(self, num_lines: int) -> Iterator[str]:
         """Yield one sentence for each kind of note.

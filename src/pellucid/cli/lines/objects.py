@@ -118,7 +118,10 @@ class ObjectForm:
         record = translation.to_dict(has_tokens=self.details == "json")
         names = [*self._further]
         if self.details == "json":
-            names += ["notes"]
+            names += [
+                "notes",
+                *(["terms"] if translation.terms and "terms" not in row.value else []),
+            ]
         for name in names:
             row.value[name] = record[name] if name in record else record["hypotheses"][0][name]
         return to_json_line(row.value)
@@ -145,7 +148,8 @@ class ObjectForm:
         found = job.translate({**columns, INPUT: [row.text for row in rows]})
         for number, (row, one) in enumerate(zip(rows, found, strict=True), start=first):
             translation = replace(one, hypotheses=(), error=row.fault) if row.fault else one
-            yield WrittenUnit(self.write(row, translation), [(number, translation)])
+            text = self.write(row, translation)
+            yield WrittenUnit(text, [(number, translation)], terms=[(number, translation.terms)])
 
     def _find(self, value: dict[str, Any]) -> tuple[str, dict[str, Any]] | str:
         """Find the key of the text and the object that has it, or say that it has no text."""

@@ -91,7 +91,7 @@ def translate_files(
         can_stream = by_line and is_read and job.can_stream and objects is None
         if has_progress:
             note(job.describe(is_streamed=can_stream))
-        notices = Notices(job.constraints.glossary)
+        notices = Notices()
         first_line = reader.num_lines
         with show_progress(
             is_wanted=has_progress, total=num_lines, done=reader.num_lines, log=note
@@ -106,6 +106,9 @@ def translate_files(
                     num_failed += _stream(job, window, output, notices)
                 else:
                     num_failed += _write(answers, output, notices, document)
+                    if job.constraints.glossary is not None:
+                        for number, terms in chain.from_iterable(one.terms for one in answers):
+                            notices.add_terms(number, terms)
                 output.commit(window.end, num_failed, window.hashes)
                 update(window.end)
                 if job.aligner is not None and (sentence := job.aligner.take_sentence()):
@@ -229,7 +232,7 @@ def _answers(
     if objects is not None:
         return list(objects.answer(job, window.first, window.columns))
     return [
-        WrittenUnit(job.write(number, one), [(number, one)])
+        WrittenUnit(job.write(number, one), [(number, one)], terms=[(number, one.terms)])
         for number, one in enumerate(job.translate(window.columns), start=window.first)
     ]
 
@@ -247,9 +250,7 @@ def _write(
         output.write(one.text)
     for number, translation in chain.from_iterable(one.translations for one in answers):
         # Nearly always there is nothing to count.
-        if translation.notes is NO_NOTES:
-            notices.add_terms(number, translation)
-        else:
+        if translation.notes is not NO_NOTES:
             notices.add_all(number, translation)
         if translation.error is not None:
             num_failed += 1

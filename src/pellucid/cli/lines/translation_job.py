@@ -116,7 +116,8 @@ class TranslationJob:
 
         # Only the engine in C lets Python run in the meantime.
         is_one_call = self.translator.decoder.find_reason(self.decoding) is None
-        is_free = self.constraints.rule is None and self.aligner is None
+        constraints = self.constraints
+        is_free = constraints.rule is None and constraints.glossary is None and not self.aligner
         return is_one_call and is_free and threads_in_use() > 1
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -67,31 +68,43 @@ class RequestBuilder:
         shortest = max(config.min_length, math.ceil(len(source_ids) * config.min_length_ratio))
         given = self._tokenizer.given_ids(text)
         prefix = prefix_ids(self._tokenizer, constraints.prefix) if constraints.prefix else ()
-        prefix = (*given, *prefix)
-        required = tuple(required_ids(self._tokenizer, phrase) for phrase in constraints.required)
+        request = Request(
+            tuple(source_ids),
+            max_length=limit,
+            min_length=shortest,
+            prefix_ids=(*given, *prefix),
+            num_given=len(given),
+            forbidden=config.forbidden_tokens,
+            key=text,
+            forbidden_texts=tuple(
+                self._spelling.forbid(phrase) for phrase in constraints.forbidden
+            ),
+        )
+        return self.requiring(request, constraints.required)
+
+    def requiring(self, request: Request, phrases: Sequence[str]) -> Request:
+        """Ask for phrases in the answer to a request, in the place of those that it asks for.
+
+        Raises:
+            InputError: they cannot be written with this vocabulary, or do not fit into the length.
+        """
+        required = tuple(required_ids(self._tokenizer, phrase) for phrase in phrases)
         # The prefix may hold the phrases, so it and they are not added up.
-        needed = 1 + max(len(prefix), sum(map(len, required)))
+        needed = 1 + max(len(request.prefix_ids), sum(map(len, required)))
+        limit = request.max_length
+        shortest = request.min_length
         if max(shortest, needed) > limit:
             what = "minimum length asks for" if shortest > limit else "prefix and phrases need"
             raise InputError(
                 f"A translation of this line must have at most {limit} tokens, but the {what} "
                 f"{max(shortest, needed)}. Allow more with max_length, or ask for less."
             )
-        return Request(
-            tuple(source_ids),
-            max_length=limit,
-            min_length=shortest,
-            prefix_ids=prefix,
-            num_given=len(given),
-            forbidden=config.forbidden_tokens,
-            required=required,
-            key=text,
-            forbidden_texts=tuple(
-                self._spelling.forbid(phrase) for phrase in constraints.forbidden
-            ),
-            # Only if needed: it takes time to spell out a vocabulary, and loads PyTorch.
-            spelling=self._spelling if required else None,
-        )
+        # Only if needed: it takes time to spell out a vocabulary, and loads PyTorch.
+        return replace(request, required=required, spelling=self._spelling if required else None)
+
+    def can_write(self, phrase: str) -> bool:
+        """Tell whether the vocabulary has all of a phrase."""
+        return self._tokenizer.config.unk_id not in self._tokenizer.encode_target(phrase)
 
     def too_long(self, source_ids: list[int]) -> str | None:
         """Explain in a sentence that a source is too long; None if it is not."""

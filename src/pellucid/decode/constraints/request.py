@@ -10,6 +10,7 @@ from pellucid.errors import InputError
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.forbidden import ForbiddenText, Spelling
+    from pellucid.decode.constraints.glossary import Glossary
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Constraints:
         forbidden: phrases that it must not hold as whole words.
         required: phrases that it must hold as whole words, however they are cut into tokens and
             whatever other signs they touch; one that is given twice must appear twice.
+        glossary: terms of the line, of which the translation should hold the translations.
 
     Raises:
         InputError: phrases are given as one text instead of a tuple.
@@ -69,6 +71,7 @@ class Constraints:
     prefix: str = ""
     forbidden: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
+    glossary: Glossary | None = None
 
     def __post_init__(self) -> None:
         for name in ("forbidden", "required"):

@@ -52,6 +52,16 @@ class StepBody(AnswerBody):
     notes: dict[str, Any]
 
 
+class TermAnswer(AnswerBody):
+    """A term of the glossary, and what became of it."""
+
+    source: str
+    target: str
+    outcome: Literal["hit", "form", "miss"]
+    written: str = Field(description="The form in the translation; empty if it is missing.")
+    reason: str | None = Field(None, description="Why it should be looked at.")
+
+
 class TranslationAnswer(AnswerBody):
     """The translation of one text."""
 
@@ -63,6 +73,9 @@ class TranslationAnswer(AnswerBody):
     notes: dict[str, Any] | None = Field(None, description="Anything unusual about the text.")
     through: list[StepBody] | None = Field(
         None, description="Of a chain of models, what each made of the text."
+    )
+    terms: list[TermAnswer] | None = Field(
+        None, description="Of a glossary, the terms in the text."
     )
 
 

@@ -223,7 +223,8 @@ def _decoding(limits: Limits) -> dict[str, Any]:
 def _constraints(limits: Limits, text: Any) -> dict[str, Any]:
     phrase = Annotated[str, Field(min_length=1, max_length=200)]
     phrases: Any = _one_or_several(phrase, max_length=limits.phrases)
-    term: Any = _body("Term", {"source": (phrase, ...), "target": (phrase, ...)})
+    both = {"source": (phrase, ...), "target": (phrase, ...)}
+    term: Any = _body("Term", {**both, "case_sensitive": _flag("Capitals count on both sides.")})
     return {
         "prefix": (text, Field("", description="Begin every translation with this.")),
         "prefixes": (
@@ -238,7 +239,11 @@ def _constraints(limits: Limits, text: Any) -> dict[str, Any]:
         ),
         "glossary": (
             Annotated[list[term], Field(max_length=limits.phrases)],
-            Field([], description="Terms of the source, and their translations."),
+            Field(
+                [],
+                description="Terms of the source, and their translations: forms with | between "
+                "them, the preferred one first; *free* among them allows other endings.",
+            ),
         ),
         "glossary_match": (
             Literal["auto", "exact", "forms"],

@@ -12,6 +12,7 @@ from pellucid.serve.models import ServedChain
 from pellucid.serve.queue.tasks import Text, Translate
 from pellucid.translate.chain.chained import Chain, step_options
 from pellucid.translate.chain.paths import ChainStep, Following, follow
+from pellucid.translate.constraints import require_terms
 
 
 class ChainTask:
@@ -55,7 +56,9 @@ class ChainTask:
         treatment["to"] = self._legs[step.number]
         given = dict(task.options) | step_options(self._config, step.number, last)
         texts = [
-            Text(text, self._texts[row].constraints) if is_last else Text(text)
+            Text(text, require_terms(self._texts[row].constraints, self._texts[row].text))
+            if is_last
+            else Text(text)
             for text, row in zip(step.texts, step.rows, strict=True)
         ]
         is_plain = not treatment.get("retry") and all(map(_is_plain, texts))
@@ -70,4 +73,4 @@ def _sorted(treatment: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
 def _is_plain(text: Text) -> bool:
     of_lines = text.constraints
     each = [of_lines] if isinstance(of_lines, Constraints) else of_lines
-    return not any(one.required or one.forbidden for one in each)
+    return not any(one.required or one.forbidden or one.glossary for one in each)

@@ -133,13 +133,16 @@ def all_constraints(body: Any, model: ServedModel, texts: Sequence[str]) -> list
 def _glossary(body: Any, model: ServedModel) -> Glossary | None:
     if not body.glossary:
         return None
-    from pellucid.decode.constraints.glossary import Glossary
+    from pellucid.decode.constraints.glossary import Glossary, forms_of
 
     terms: dict[str, str] = {}
     for term in body.glossary:
-        if not term.source.strip() or not term.target.strip():
+        forms = forms_of(term.target)
+        if not (term.source.strip() and forms and all(forms)):
             raise Problem(
-                422, "A term of the glossary must hold text on both sides.", field="glossary"
+                422,
+                "A term of the glossary must hold text on both sides, and in each form.",
+                field="glossary",
             )
         if terms.setdefault(term.source, term.target) != term.target:
             raise Problem(
@@ -148,5 +151,6 @@ def _glossary(body: Any, model: ServedModel) -> Glossary | None:
                 field="glossary",
             )
     translator = model.translator
-    glossary = Glossary(terms, match=body.glossary_match)
-    return fit_glossary(glossary, translator.tokenizer, translator.languages.source)
+    capitals = [term.source for term in body.glossary if term.case_sensitive]
+    glossary = Glossary(terms, match=body.glossary_match, case_sensitive=capitals)
+    return fit_glossary(glossary, translator.tokenizer, translator.languages)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
@@ -17,7 +18,13 @@ from pellucid.text.link_choices import UnitRule
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.chain.legs import find_legs, find_middles
 from pellucid.translate.chain.paths import follow
-from pellucid.translate.constraints import UNCONSTRAINED, Phrases, as_list
+from pellucid.translate.constraints import (
+    UNCONSTRAINED,
+    Phrases,
+    as_list,
+    require_terms,
+    used_terms,
+)
 from pellucid.translate.line_translation import windows_of
 from pellucid.translate.preparing import constraints_of_each
 from pellucid.translate.results import ModelLanguages, Translation
@@ -209,7 +216,9 @@ class Chain(Translator):
                 step = next(following) if found is None else following.send(found)
                 own = how | step_options(config, step.number, last)
                 if step.number == last:
-                    own["constraints"] = [constraints[row] for row in step.rows]
+                    own["constraints"] = [
+                        require_terms(constraints[row], texts[row]) for row in step.rows
+                    ]
                 found = self.models[step.number].translate(
                     step.texts,
                     to=legs[step.number],
@@ -218,7 +227,8 @@ class Chain(Translator):
                 )
         except StopIteration as end:
             translations: list[Translation] = end.value
-            return translations
+            rows = zip(translations, constraints, texts, strict=True)
+            return [replace(one, terms=used_terms(own, text, one.text)) for one, own, text in rows]
 
     def _aligners(self, align: bool | Aligner) -> Sequence[bool | Aligner]:
         if isinstance(align, bool):
@@ -252,7 +262,8 @@ class Chain(Translator):
             if found[0].error is not None:
                 raise InputError(f"{self.names[step.number]}: {found[0].error}")
             step = following.send(found)
-        pieces = self.models[-1].stream(step.texts[0], to=legs[-1], constraints=own, **how)
+        last = require_terms(own, text)
+        pieces = self.models[-1].stream(step.texts[0], to=legs[-1], constraints=last, **how)
 
         def finish() -> Translation:
             assert pieces.translation is not None
@@ -261,7 +272,7 @@ class Chain(Translator):
             except StopIteration as end:
                 (whole,) = end.value
             translation: Translation = whole
-            return translation
+            return replace(translation, terms=used_terms(own, text, translation.text))
 
         return TranslationStream(pieces, finish)
 
