@@ -63,11 +63,6 @@ CUT = "a tag of a template stands within a word"
 EMPTY = "the translation is empty, so that the source stays"
 
 
-def needs_links(segment: Segment, answers: Sequence[LinkedTranslation]) -> bool:
-    """Tell whether word links are needed to write one of some translations of a segment."""
-    return segment.has_tags or not any(keeps_copies(segment, one.text) for one in answers)
-
-
 def write_segment(
     segment: Segment, answers: Sequence[LinkedTranslation], source_words: Sequence[str] = ()
 ) -> None:

@@ -52,6 +52,14 @@ class StepBody(AnswerBody):
     notes: dict[str, Any]
 
 
+class UnsureText(AnswerBody):
+    """A text of a document whose translation should be looked at."""
+
+    line: int = Field(ge=1)
+    key: str
+    reason: str
+
+
 class TranslationAnswer(AnswerBody):
     """The translation of one text."""
 
@@ -63,6 +71,9 @@ class TranslationAnswer(AnswerBody):
     notes: dict[str, Any] | None = Field(None, description="Anything unusual about the text.")
     through: list[StepBody] | None = Field(
         None, description="Of a chain of models, what each made of the text."
+    )
+    unsure: list[UnsureText] | None = Field(
+        None, description="Of HTML, the texts in it whose translations should be looked at."
     )
 
 
