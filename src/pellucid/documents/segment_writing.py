@@ -97,6 +97,10 @@ def write_segment(
     if not text.strip():
         segment.reason = EMPTY
         return
+    if text.strip() == own.strip():
+        # Nothing moved, as where a model copies what it does not know: neither did the tags.
+        segment.written = spell(segment.pieces)
+        return
     # Without links, words stand for those at the same share of the text.
     if links is None:
         words = (own.split(), text.split()) if segment.reason else ((), ())

@@ -80,8 +80,8 @@ def record_unit(
         "line": unit.line,
         "key": unit.key,
         "reason": reason,
-        "source": "\n".join(sources),
-        "translation": "\n".join(map(str, unit.segments)),
+        "source": str(unit) if unit.fault else "\n".join(sources),
+        "translation": str(unit) if unit.fault else "\n".join(map(str, unit.segments)),
     }
     if unit.comment:
         record["comment"] = unit.comment

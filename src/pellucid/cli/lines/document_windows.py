@@ -182,7 +182,7 @@ class DocumentForm:
         """Count the units of a window, and report those that should be looked at."""
         records = []
         for _, translations, unit, number in answers:
-            if unit is None or not unit.segments:
+            if unit is None or not (unit.segments or unit.fault):
                 continue
             self.num_units += 1
             self.num_equal += unit.match == 1
@@ -311,8 +311,9 @@ def open_document(
         column=options["column"] or "",
         into=options["into"] or "",
     )
-    is_file = kind.name == "strings" and not is_special(path)
-    content = read_content(path) if kind.is_zip or is_file else b""
+    # What is not streamed is held in memory anyway; a pipe can be read once.
+    is_whole = kind.is_zip or not (kind.is_streamed or is_special(path))
+    content = read_content(path) if is_whole else b""
     if kind.is_packed(content):
         parts = kind.unpack(content, how)
         form = DocumentForm(lambda: (parts,), kind, how, "none", content=content)
