@@ -71,14 +71,23 @@ def read_android(source: Source) -> Iterator[Unit]:
             name = own.get("name", "")
             quantity = item.attributes.get("quantity", "")
             key = name if item is node else f"{name}[{quantity or number}]"
-            for pattern, strings in _FORMS:
-                match = pattern.fullmatch(source.text, item.inner, item.close)
-                if match is not None:
-                    yield Unit(key, *match.span(1), strings.pieces(match[1]))
-                    break
+            found = _form_of(source.text, item)
+            if found is None:
+                continue
+            text, strings = found
+            yield Unit(key, *text.span(1), strings.pieces(text[1]))
             # The form for all other numbers has their number, as new ones must.
-            for other in missing if match and quantity == "other" else ():
-                yield _copy_of(source, item, match, strings, f"{name}[{other}]", other)
+            for other in missing if quantity == "other" else ():
+                yield _copy_of(source, item, text, strings, f"{name}[{other}]", other)
+
+
+def _form_of(document: str, item: Node) -> tuple[re.Match[str], Strings] | None:
+    """Find how a text is written: raw, in quotes, or plain."""
+    for pattern, strings in _FORMS:
+        match = pattern.fullmatch(document, item.inner, item.close)
+        if match is not None:
+            return match, strings
+    return None
 
 
 def _missing(items: Sequence[Node], target: str) -> list[str]:

@@ -107,7 +107,7 @@ def _missing(
         return []
     inside: Any = document
     for one in path[:-1]:
-        inside = inside[one] if isinstance(inside, (list, dict)) else {}
+        inside = inside[one]
     name = key.removesuffix("other")
     if not isinstance(inside, dict) or f"{name}one" not in inside:
         return []
