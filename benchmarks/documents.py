@@ -218,6 +218,20 @@ class Maker:
         )
         return self._same(f'  "k{number}": "{own}",\n')
 
+    def _xcstrings(self, number: int) -> tuple[str, str]:
+        own = self.text((*PLACEHOLDERS, '\\"', "\\n", "<b>§</b>", "%@", "%lld", "%#@dogs@"))
+        form = f'"stringUnit" : {{ "state" : "translated", "value" : "{own}" }}'
+        if self.rng.random() < 0.3:
+            two = f'"one" : {{ {form} }}, "other" : {{ {form} }}'
+            model = f'"variations" : {{ "plural" : {{ {two} }} }}'
+            # French has a form for millions.
+            made = model.replace(two, f'{two}, "many" : {{ {form} }}')
+        else:
+            model = made = form
+        before = f'    "k{number}" : {{\n      "localizations" : {{\n        "en" : {{ {model} }}'
+        after = "\n      }\n    },\n"
+        return f"{before}{after}", f'{before},\n        "fr" : {{ {made} }}{after}'
+
     def _yaml(self, number: int) -> tuple[str, str]:
         plain = self.text(("<b>§</b>", "%s", "{x}"), (" ", "\n    "))
         double = self.text((*PLACEHOLDERS, '\\"', "\\n"), (" ", "\n    "))
@@ -308,6 +322,10 @@ FRAMES = {
     "fluent": ("# the cat\n-brand = the cat\n", ""),
     "markdown": ("---\ntitle: the cat\n---\n\n", ""),
     "json": ("{\n", '  "@k": {"x": "the cat"}\n}\n'),
+    "xcstrings": (
+        '{ "sourceLanguage" : "en",\n  "strings" : {\n',
+        '    "" : {}\n  },\n  "version" : "1.0"\n}\n',
+    ),
     "yaml": ("texts:\n", ""),
     "csv": ("id,text\n", ""),
     "tsv": ("id\ttext\n", ""),
@@ -324,7 +342,7 @@ FRAMES = {
     "epub": ("\x1ea\n<html>", "</html>"),
 }
 HOW = How(languages=("en", "fr"))
-GROWING = ("po", "xliff", "tmx", "qt")
+GROWING = ("po", "xliff", "tmx", "qt", "xcstrings")
 """Formats in which a translation adds marks or targets."""
 
 

@@ -253,7 +253,11 @@ def translate(
         text = segment.text
         one = translator(text.strip(), rng)
         whole = text[: len(text) - len(text.lstrip())] + one.text + text[len(text.rstrip()) :]
-        words = (one.source_words, one.words, one.links) if segment.needs_links else ((), (), ())
+        words = (
+            (one.source_words, one.words, one.links)
+            if segment.has_tags or segment.copies
+            else ((), (), ())
+        )
         segment.written = place_tags(segment, whole, *words)
         points = [replace(point, opening=()) for point in segment.points]
         shown = visible_text(place_tags(replace(segment, points=points), whole, *words))

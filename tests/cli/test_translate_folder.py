@@ -291,3 +291,34 @@ def test_sentences_about_a_file_of_a_folder_name_it(
     assert any("sub/bad.json" in one for one in lines)
     assert all("sub/" in one for one in lines), lines
     assert last.startswith("note: 6 files translated, 1 file of other kinds skipped, 1 file refu")
+
+
+@pytest.mark.parametrize(
+    ("own", "others"),
+    [
+        ("en/app.json", ["de/app.json", "pt-BR/app.json"]),
+        ("values/strings.xml", ["values-de/strings.xml", "values-pt-rBR/strings.xml"]),
+        ("en.lproj/a.strings", ["de.lproj/a.strings"]),
+        ("en.json", ["de.json", "zh-Hans.json"]),
+        ("README.md", ["README.de.md"]),
+    ],
+)
+def test_other_languages_in_the_folder_are_left_out_and_named(
+    own: str, others: list[str], run_here: Run, tmp_path: Path
+) -> None:
+    folder, output = tmp_path / "locales", tmp_path / "out"
+    texts = {
+        "json": '{"a": "a cat"}',
+        "xml": '<resources><string name="a">a cat</string></resources>',
+        "strings": '"a" = "a cat";\n',
+        "md": "a cat\n",
+    }
+    # A name that only looks like a language has nothing of the source's next to it.
+    for name in (own, *others, "is.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(texts[name.rpartition(".")[2]])
+    done = run_here("translate", "m", str(folder), "-o", str(output))
+    assert done.returncode == 0
+    assert len(names(output)) == 2
+    left_out = ", ".join(sorted(one.partition("/")[0] for one in others))
+    assert f"of other languages and left out: {left_out}." in done.stderr

@@ -12,7 +12,7 @@ from operator import eq
 from pellucid.documents.markup.placeholder_shapes import addresses_of, codes_of
 from pellucid.documents.placeholders import ACCELERATORS
 
-_MAY_HOLD_MARKS = re.compile(r"[%{<&_@/$]|\[\[|[:!][A-Za-z_]")
+_MAY_HOLD_MARKS = re.compile(r"[%{<&_@/$]|\[[\[\d]|\\\(|[:!][A-Za-z_]")
 
 _TAG = re.compile(r"(</?[a-zA-Z][a-zA-Z0-9:-]{0,30})(?:\s[^<>]{0,200})?/?>")
 _ANY_ACCELERATOR = re.compile(r"[&_](?=[^\W_])")

@@ -26,7 +26,7 @@ def read_csv(chunks: Iterator[str], how: How) -> Iterator[str | Unit]:
     """Read a table, of which a column is translated; the first row names the columns.
 
     Raises:
-        DataError: the column is missing, or a row has more or fewer cells than the first one.
+        DataError: the column is missing.
     """
     start = next(chunks, "")
     first, newline, rest = start.partition("\n")
@@ -74,12 +74,14 @@ def _units(
     source: Source, rows: Iterable[list[Cell]], bare: Syntax, columns: tuple[int, int, int]
 ) -> Iterator[Unit]:
     """Make units of rows, with the columns of text and translation and the number of columns."""
-    own, into, count = columns
+    own, into, _ = columns
     for row in rows:
-        if len(row) != count:
-            have = count_of(len(row), "column")
-            what = f"A row must have {count_of(count, 'column')}, as the first has, but has {have}"
-            source.refuse(row[0][0], what, "Correct it.")
+        key = f"row {source.line(row[0][0])}"
+        fault = _fault(source, row, columns)
+        if fault:
+            start, end = row[0][0], row[-1][1]
+            yield Unit(key, start, end, [source.text[start:end]], fault=fault)
+            continue
         # A cell that is filled has its translation already.
         if into != own and _text(source, row[into]).strip() and not source.how.has_all:
             continue
@@ -87,7 +89,21 @@ def _units(
         pieces: list[Piece] = [make_segment(Spelled(raw), bare)]
         if _QUOTED.fullmatch(raw):
             pieces = ['"', *_STRINGS.pieces(raw[1:-1]), '"']
-        yield Unit(f"row {source.line(row[0][0])}", *row[into], pieces)
+        yield Unit(key, *row[into], pieces)
+
+
+def _fault(source: Source, row: Sequence[Cell], columns: tuple[int, int, int]) -> str:
+    """Say why a row cannot be translated; cells that are empty may be missing or too many."""
+    own, into, count = columns
+    is_short = len(row) <= max(own, into)
+    # A separator that should be in quotes cuts a text, and moves those after it.
+    has_more = any(_text(source, one).strip() for one in row[count:])
+    if not is_short and not has_more:
+        return ""
+    return (
+        f"the row has {count_of(len(row), 'column')} and the first {count}, so that it stays as it "
+        "is"
+    )
 
 
 def _read_parts(

@@ -35,6 +35,7 @@ class Strings:
         outside_ascii: as for `Syntax`.
         is_interface: True if texts may have accelerators.
         is_folded: True if only line ends that are escaped end a line; others are spaces.
+        finish: as for `Syntax`.
     """
 
     escapes: Mapping[str, str]
@@ -43,6 +44,7 @@ class Strings:
     outside_ascii: Callable[[str], str] | None = None
     is_interface: bool = True
     is_folded: bool = False
+    finish: Callable[[Segment, str], str] | None = None
 
     def read(self, raw: str) -> tuple[str, Spelled]:
         """Read a string; return breaks before its first character, and its text."""
@@ -91,7 +93,7 @@ class Strings:
 
     @cached_property
     def _syntax(self) -> Syntax:
-        return Syntax(self.escapes, self.outside_ascii, read=self._again)
+        return Syntax(self.escapes, self.outside_ascii, finish=self.finish, read=self._again)
 
     def _again(self, written: str) -> Segment | None:
         """Read a written segment; None if it is more than one."""

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from pellucid.documents.escapes import as_utf16
 from pellucid.documents.units import How, Source, Unit
 from pellucid.errors import DataError, need_library
 from pellucid.files import endings
 
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 """The first bytes of UTF-16."""
+
+
+def _has_returns(content: bytes) -> bool:
+    """Tell whether lines end with a carriage return only."""
+    return b"\r" in content and b"\n" not in content and not content.startswith(_WIDE)
 
 
 @dataclass(frozen=True)
@@ -40,33 +47,56 @@ class Format:
     is_zip: bool = False
 
     def is_packed(self, content: bytes) -> bool:
-        """Tell whether the bytes of a file are no UTF-8, but can be read: see `unpack`."""
-        return self.is_zip or (self.name == "strings" and content.startswith(_WIDE))
+        """Tell whether the bytes of a file are no UTF-8, or have other line ends: see `unpack`."""
+        return self.is_zip or self.encoding(content) != "utf-8" or _has_returns(content)
+
+    def encoding(self, content: bytes) -> str:
+        """Name the encoding of a file by its format and first bytes."""
+        if self.name == "strings" and content.startswith(_WIDE):
+            return "utf-16-le" if content.startswith(_WIDE[0]) else "utf-16-be"
+        if self.name == "properties":
+            try:
+                content.decode()
+            except UnicodeDecodeError:
+                # What Java reads up to version 8.
+                return "latin-1"
+        return "utf-8"
 
     def unpack(self, content: bytes, how: How) -> str:
-        """Read an archive, or the UTF-16 that Xcode once wrote, as the text that `read` takes.
+        """Read a file as the text that `read` takes.
+
+        That is an archive; UTF-16, which Xcode once wrote; Latin-1 of Java; or lines that end with
+        a carriage return, as on an old Mac.
 
         Raises:
             DataError: as for `pellucid.documents.office.zip_files.unpack_document`.
         """
-        if not self.is_zip:
-            try:
-                return content.decode("utf-16")
-            except UnicodeDecodeError as error:
-                what = f"A text in UTF-16 must be whole, but {how.path} is not: {error.reason}"
-                raise DataError(f"{what}. Copy it again.") from None
-        from pellucid.documents.office.zip_files import unpack_document
+        if self.is_zip:
+            from pellucid.documents.office.zip_files import unpack_document
 
-        return unpack_document(content, self.name, how)
+            return unpack_document(content, self.name, how)
+        encoding = self.encoding(content)
+        try:
+            text = content.decode(encoding)
+        except UnicodeDecodeError as error:
+            name = encoding.upper().removesuffix("-LE").removesuffix("-BE")
+            what = f"A text in {name} must be whole, but {how.path} is not: {error.reason}"
+            raise DataError(f"{what}. Copy it again.") from None
+        return text.replace("\r", "\n") if _has_returns(content) else text
 
     def pack(self, content: bytes, document: str) -> bytes:
         """Put a document that was unpacked, and translated, back into its form."""
-        if not self.is_zip:
-            begin = content[:2]
-            return begin + document.encode("utf-16-le" if begin == _WIDE[0] else "utf-16-be")
-        from pellucid.documents.office.zip_files import pack_document
+        if self.is_zip:
+            from pellucid.documents.office.zip_files import pack_document
 
-        return pack_document(content, document)
+            return pack_document(content, document)
+        if _has_returns(content):
+            document = document.replace("\n", "\r")
+        encoding = self.encoding(content)
+        if encoding == "latin-1":
+            wide = re.compile("[^\0-\xff]")
+            document = wide.sub(lambda one: as_utf16(one[0]), document)
+        return document.encode(encoding)
 
     def read(self, text: str | Iterable[str], how: How) -> Iterator[str | Unit]:
         """Read a document as copied strings and units.
@@ -121,6 +151,7 @@ _ALL = (
     Format("markdown", (".md", ".markdown"), "markdown.read_markdown", "text/markdown"),
     Format("html", (".html", ".htm"), "web.read_html", "text/html"),
     Format("json", (".json", ".arb"), "strings.read_json", "application/json"),
+    Format("xcstrings", (".xcstrings",), "strings.read_xcstrings", "application/json", True),
     Format("yaml", (".yaml", ".yml"), "yaml.read_yaml", "application/yaml"),
     Format("properties", (".properties",), "strings.read_properties", "text/plain"),
     Format("strings", (".strings",), "strings.read_strings", "text/plain"),

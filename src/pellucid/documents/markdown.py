@@ -21,7 +21,9 @@ from pellucid.documents.units import Source, Unit
 
 _FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*?\n)??\1[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 # Marks of callouts, tasks and footnotes, which are plain text for CommonMark.
-_COPIED_START = re.compile(r"(?:\[![A-Za-z]+\][+-]?|\[[ xX]\](?=\s)|\[\^[^\]\s]+\]:)\s*")
+_COPIED_START = re.compile(r"(?:\[![A-Za-z]+\][+-]?|\[[ xX]\](?=\s)|\[\^[^\]\s]+\]:|:(?=[ \t]))\s*")
+_DEFINITION = re.compile(r"[ \t]*:[ \t]+(?=\S)")
+"""The mark before what a term means, as PHP Markdown Extra and Pandoc have it."""
 # Containers, formulas and shortcodes of site generators; comments and code of MyST and MDX.
 _COPIED_BLOCK = re.compile(
     r"\$\$|\{%|%(?= )|\{/\*|import\s[^\n]*from\s*[\"']|import\s+[\"']"
@@ -132,11 +134,21 @@ def read_markdown(source: Source) -> Iterator[Unit]:
 
 
 def _cut(text: _Text) -> Iterator[_Text]:
-    """Cut a paragraph at lines that are copied; yield also the titles in these."""
+    """Cut a paragraph at lines that are copied; yield also the titles in these.
+
+    Terms and what they mean are texts of their own.
+    """
     start = 0
     place = 0
-    for line in text.content.splitlines(keepends=True):
+    lines = text.content.splitlines(keepends=True)
+    meanings = [number for number, line in enumerate(lines) if number and _DEFINITION.match(line)]
+    for number, line in enumerate(lines):
         end = place + len(line)
+        mark = _DEFINITION.match(line) if number in meanings else None
+        if mark is not None or (meanings and number < meanings[0]):
+            if text.content[start:place].strip():
+                yield text.part(start, place - 1)
+            start = place + (mark.end() if mark else 0)
         if (match := _COPIED_LINE.fullmatch(line)) is not None:
             if text.content[start:place].strip():
                 yield text.part(start, place - 1)

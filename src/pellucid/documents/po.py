@@ -10,6 +10,7 @@ from pellucid.documents.markup.placeholder_shapes import codes_of
 from pellucid.documents.markup.segments import Piece, Segment
 from pellucid.documents.units import Mark, Source, Unit
 from pellucid.languages.codes import are_same_language, read_tag
+from pellucid.languages.plurals import plural_rule
 
 _LINE = re.compile(
     r"[ \t]*+(?:(?P<comment>#[^\n]*+)"
@@ -21,12 +22,9 @@ _COMMENT = re.compile(r"^#\.[ \t]?(.*?)\r?$", re.MULTILINE)
 _OBSOLETE = re.compile(r"^#~[ \t]*msgid[ \t]", re.MULTILINE)
 _MOST_FORMS = 6
 """Forms of a plural in Arabic; no language has more."""
-_PLURALS = {
-    "nplurals=1; plural=0": "ja ko zh vi th id ms lo km my",
-    "nplurals=2; plural=(n != 1)": "en de nl sv da no nb nn fi et it es ca pt el hu tr bg he eu gl",
-    "nplurals=2; plural=(n > 1)": "fr oc ti ln fil tg uz fa hy",
-}
-"""The plurals of languages with one form or two, as gettext's manual has them."""
+_TEMPLATE = re.compile(r"charset=CHARSET|nplurals=INTEGER|YEAR-MO-DA|FULL NAME <EMAIL")
+"""What xgettext and Babel leave open in the header of a template."""
+_FIELD = re.compile(r"(?:\A|(?<=\\n))(?:\"[ \t]*\r?\n[ \t]*\")*+(Language|Plural-Forms):")
 _STRINGS = Strings(QUOTED, breaks=r"\"[ \t]*\r?\n[ \t]*\"")
 
 Span = tuple[int, int]
@@ -45,6 +43,7 @@ def read_po(source: Source) -> Iterator[Unit]:
     """
     num_plurals = 0
     needs_number = False
+    is_template = False
     seen: dict[tuple[str | None, str], int] = {}
     for start, spans in _read_entries(source):
         texts = {name: _text(source, span) for name, span in spans.items()}
@@ -62,21 +61,29 @@ def read_po(source: Source) -> Iterator[Unit]:
         seen[key] = place
         # The message without a text is the header.
         if not texts["msgid"] and key[0] is None:
-            num_plurals, needs_number = _read_header(source, place, texts.get("msgstr", ""))
+            header = texts.get("msgstr", "")
             if "msgstr" in spans and not source.how.has_pairs:
-                yield from _fill_header(source, start, spans["msgstr"])
+                filled = _fill_header(source.text[slice(*spans["msgstr"])], source.how.languages[1])
+                if filled:
+                    is_template = True
+                    header = _STRINGS.read(filled)[1].text
+                    yield _header(source, start, spans["msgstr"], filled)
+            num_plurals, needs_number = _read_header(source, place, header)
             continue
         forms = _forms(source, spans, needs_number=needs_number)
+        num_forms = len(forms)
+        if is_template and "msgid_plural" in texts:
+            num_forms = num_plurals or num_forms
         if len(forms) > _MOST_FORMS:  # Each is as long as the message.
             what = f"A plural must have at most {_MOST_FORMS} forms, but has {len(forms)}"
             source.refuse(place, what, "Remove the others.")
-        if "msgid_plural" in texts and len(forms) < num_plurals:
-            what = f"A plural must have {num_plurals} forms, but has {len(forms)}"
+        if "msgid_plural" in texts and num_forms < num_plurals:
+            what = f"A plural must have {num_plurals} forms, but has {num_forms}"
             source.refuse(place, what, "Add msgstr[…] for the others, as msgmerge does.")
         if source.how.has_pairs:
             yield from _pairs(source, start, spans, forms)
         elif source.how.has_all or not any(map(str.strip, translations)):
-            yield _unit(source, start, spans, forms)
+            yield _unit(source, start, spans, forms, num_forms)
     for match in _OBSOLETE.finditer(source.text if source.how.has_pairs else ""):
         # The empty segment makes it a unit, so that it is counted among those left out.
         yield Unit("", *match.span(), [Segment()], state="obsolete")
@@ -102,8 +109,8 @@ def _forms(source: Source, spans: Texts, *, needs_number: bool) -> list[Form]:
     return [(other if is_other else one, first), *((other, form) for form in others)]
 
 
-def _unit(source: Source, start: int, spans: Texts, forms: Sequence[Form]) -> Unit:
-    """Make a unit from the flags of a message to its last form."""
+def _unit(source: Source, start: int, spans: Texts, forms: Sequence[Form], count: int) -> Unit:
+    """Make a unit from the flags of a message to its last form; a template gets so many."""
     text = source.text
     entry = start
     key = spans["msgid"]
@@ -119,9 +126,18 @@ def _unit(source: Source, start: int, spans: Texts, forms: Sequence[Form]) -> Un
     elif "fuzzy" not in flags[1]:
         pieces = [Mark("", "fuzzy, ")]
     start = place
-    for own, (begin, end) in forms:
-        pieces += [text[place:begin], *_STRINGS.pieces(text[slice(*own)])]
-        place = end
+    newline = "\r\n" if "\r\n" in text[start : forms[0][1][0]] else "\n"
+    # With one form for all numbers it is that of the plural.
+    owns = [own for own, _ in forms[-count:]]
+    owns += owns[-1:] * (count - len(forms))
+    for number, own in enumerate(owns):
+        before = f'"{newline}msgstr[{number}] "'
+        if number < len(forms):
+            begin, end = forms[number][1]
+            before = text[place:begin]
+            place = end
+        pieces += [before, *_STRINGS.pieces(text[slice(*own)])]
+    place = forms[-1][1][1]
     names = (_text(source, spans[one]) for one in ("msgctxt", "msgid") if one in spans)
     unit = Unit("|".join(names), start, place, pieces, source.line(key[0]))
     unit.comment = "\n".join(_COMMENT.findall(text, entry, key[0]))
@@ -166,23 +182,33 @@ def _text(source: Source, span: Span) -> str:
     return _STRINGS.read(source.text[slice(*span)])[1].text
 
 
-def _fill_header(source: Source, start: int, span: Span) -> Iterator[Unit]:
-    """Fill in what a template leaves open for its language, as msginit does."""
-    text = source.text[slice(*span)]
-    language = read_tag(source.how.languages[1])
-    if "charset=CHARSET" not in text or not language.language:
-        return
+def _fill_header(text: str, target: str) -> str:
+    """Fill in what a template leaves open for its language, as msginit does; empty without that."""
+    language = read_tag(target)
+    if not _TEMPLATE.search(text) or not language.language:
+        return ""
     name = "_".join(filter(None, (language.language, language.region)))
+    rule = plural_rule(target)
     filled = text.replace("charset=CHARSET", "charset=UTF-8")
     filled = re.sub(r"(?<=\"Language:) *(?=\\n)", f" {name}", filled)
-    rule = next((rule for rule, own in _PLURALS.items() if language.language in own.split()), "")
     if rule:
-        filled = filled.replace("nplurals=INTEGER; plural=EXPRESSION", rule)
+        filled = re.sub(r"nplurals=INTEGER;[ \t]*plural=EXPRESSION", lambda _: rule, filled)
+    # Babel writes neither, and programs then take the language to be unknown.
+    there = {one[1] for one in _FIELD.finditer(filled)}
+    newline = "\r\n" if "\r\n" in text else "\n"
+    for field, value in (("Language", name), ("Plural-Forms", f"{rule};" if rule else "")):
+        if value and field not in there and filled.endswith("\\n"):
+            filled += f'"{newline}"{field}: {value}\\n'
+    return filled
+
+
+def _header(source: Source, start: int, span: Span, filled: str) -> Unit:
+    """Make a unit of the header of a template, without the flag that says it is one."""
     flags = _FLAGS.search(source.text, start, span[0])
     place = flags.start() if flags and flags[1] == "fuzzy" else span[0]
     after = source.text.find("\n", place) + 1 if flags and place < span[0] else place
     # The empty segment makes it a unit: without one it would be copied.
-    yield Unit("", place, span[1], [source.text[after : span[0]], filled, Segment()])
+    return Unit("", place, span[1], [source.text[after : span[0]], filled, Segment()])
 
 
 def _read_header(source: Source, place: int, header: str) -> tuple[int, bool]:

@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pellucid.documents.escapes import BACKSLASHES, QUOTED, REFERENCES, Strings
-from pellucid.documents.markup.segments import MARKUP, Piece
-from pellucid.documents.units import Mark, Source, Unit
+from pellucid.documents.markup.segments import MARKUP, Piece, Segment, spell
+from pellucid.documents.units import Mark, Source, Unit, indent_before
 from pellucid.documents.xml import Node, read_xml
 from pellucid.languages.codes import are_same_language
+from pellucid.languages.plurals import plural_categories
+
+_QUOTE = re.compile(r"(?P<tag><[^<>]*>)|(?P<form>\\.)|(?P<quote>\")|(?P<apostrophe>')", re.DOTALL)
+
+
+def _finish_android(segment: Segment, written: str) -> str:
+    """Leave out quotes within a text if some have lost their partner: they only keep spaces.
+
+    The first sign must not make a reference of the text.
+    """
+    if written[:1] in ("@", "?") and not spell(segment.pieces).startswith(written[0]):
+        written = f"\\{written}"
+    own, found = (
+        sum(one["quote"] is not None for one in _QUOTE.finditer(text))
+        for text in (spell(segment.pieces), written)
+    )
+    if own == found:
+        return written
+    forms = {"quote": "", "apostrophe": "\\'"}
+    return _QUOTE.sub(lambda one: forms.get(one.lastgroup or "", one[0]), written)
+
 
 # Android reads a plain apostrophe or quote as part of its syntax, and folds white space.
 _ANDROID = Strings(
-    {**MARKUP, **QUOTED, "'": "\\'"}, f"{BACKSLASHES}|{REFERENCES}", '"', is_folded=True
+    {**MARKUP, **QUOTED, "'": "\\'"},
+    f"{BACKSLASHES}|{REFERENCES}",
+    '"',
+    is_folded=True,
+    finish=_finish_android,
 )
 _RESX = Strings(MARKUP, REFERENCES)
 _QT_TYPE = re.compile(r"\stype\s*=\s*(?:\"[^\"]*\"|'[^']*')")
@@ -41,14 +66,56 @@ def read_android(source: Source) -> Iterator[Unit]:
         if own.get("translatable") == "false" or own.get("translate") == "false":
             continue
         items = [node] if node.name == "string" else node.children("item")
+        missing = _missing(items, source.how.languages[1]) if node.name == "plurals" else []
         for number, item in enumerate(items):
             name = own.get("name", "")
-            key = name if item is node else f"{name}[{item.attributes.get('quantity', number)}]"
-            for pattern, strings in _FORMS:
-                match = pattern.fullmatch(source.text, item.inner, item.close)
-                if match is not None:
-                    yield Unit(key, *match.span(1), strings.pieces(match[1]))
-                    break
+            quantity = item.attributes.get("quantity", "")
+            key = name if item is node else f"{name}[{quantity or number}]"
+            found = _form_of(source.text, item)
+            if found is None:
+                continue
+            text, strings = found
+            yield Unit(key, *text.span(1), strings.pieces(text[1]))
+            # The form for all other numbers has their number, as new ones must.
+            for other in missing if quantity == "other" else ():
+                yield _copy_of(source, item, text, strings, f"{name}[{other}]", other)
+
+
+def _form_of(document: str, item: Node) -> tuple[re.Match[str], Strings] | None:
+    """Find how a text is written: raw, in quotes, or plain."""
+    for pattern, strings in _FORMS:
+        match = pattern.fullmatch(document, item.inner, item.close)
+        if match is not None:
+            return match, strings
+    return None
+
+
+def _missing(items: Sequence[Node], target: str) -> list[str]:
+    """List the quantities that the plurals of the target's language have, and these items lack."""
+    there = {item.attributes.get("quantity") for item in items}
+    # Without a form for one it is not a plural of two forms, and nothing is known to be missing.
+    if not target or not {"one", "other"} <= there:
+        return []
+    return [one for one in plural_categories(target) if one not in there]
+
+
+def _copy_of(
+    source: Source, item: Node, text: re.Match[str], strings: Strings, key: str, quantity: str
+) -> Unit:
+    """Make a unit that stands after an item and is for another quantity."""
+    before = (
+        source.text[item.start : text.start(1)]
+        .replace('quantity="other"', f'quantity="{quantity}"')
+        .replace("quantity='other'", f"quantity='{quantity}'")
+    )
+    after = source.text[text.end(1) : item.end]
+    pieces: list[Piece | Mark] = [
+        indent_before(source.text, item.start),
+        before,
+        *strings.pieces(text[1]),
+        after,
+    ]
+    return Unit(key, item.end, item.end, pieces, source.line(item.start))
 
 
 def read_resx(source: Source) -> Iterator[Unit]:

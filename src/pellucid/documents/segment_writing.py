@@ -63,11 +63,6 @@ CUT = "a tag of a template stands within a word"
 EMPTY = "the translation is empty, so that the source stays"
 
 
-def needs_links(segment: Segment, answers: Sequence[LinkedTranslation]) -> bool:
-    """Tell whether word links are needed to write one of some translations of a segment."""
-    return segment.has_tags or not any(keeps_copies(segment, one.text) for one in answers)
-
-
 def write_segment(
     segment: Segment, answers: Sequence[LinkedTranslation], source_words: Sequence[str] = ()
 ) -> None:
@@ -101,6 +96,10 @@ def write_segment(
     text = _paired_signs(text) if _paired_signs(own) == own else text
     if not text.strip():
         segment.reason = EMPTY
+        return
+    if text.strip() == own.strip():
+        # Nothing moved, as where a model copies what it does not know: neither did the tags.
+        segment.written = spell(segment.pieces)
         return
     # Without links, words stand for those at the same share of the text.
     if links is None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pellucid.documents.escapes import QUOTED, Strings, as_utf16
-from pellucid.documents.markup.segments import Segment
-from pellucid.documents.units import Source, Unit, join_path
+from pellucid.documents.markup.segments import Piece, Segment
+from pellucid.documents.units import Mark, Source, Unit, indent_before, join_path
 from pellucid.languages.codes import are_same_language
+from pellucid.languages.plurals import plural_categories
 
+_STATE = Mark("translated", "needs_review")
 _JSON_PART = re.compile(
     r"\"(?P<text>(?:[^\"\\]|\\.)*)\"|[{}\[\],:]|[^\s{}\[\],:\"]+|\s+", re.DOTALL
 )
@@ -54,6 +56,8 @@ def read_json(source: Source) -> Iterator[Unit]:
         DataError: it is not JSON, or an object has a key twice.
     """
     described = _check_json(source)
+    categories = plural_categories(source.how.languages[1]) if source.how.languages[1] else []
+    name = 0
     strings = _strings(source, {**QUOTED, "\b": "\\b", "\f": "\\f"})
     own, target = source.how.languages
     path: list[str | int] = []
@@ -72,6 +76,7 @@ def read_json(source: Source) -> Iterator[Unit]:
         elif match["text"] is not None and is_key:
             # Not strict: a tab or a line end within a string is read like any other sign.
             path[-1] = json.loads(part, strict=False)
+            name = match.start()
             is_key = False
         elif match["text"] is not None:
             key = join_path(path)
@@ -83,6 +88,30 @@ def read_json(source: Source) -> Iterator[Unit]:
                 about = described.get(f"@{key}")
                 unit.comment = str(about.get("description", "")) if isinstance(about, dict) else ""
                 yield unit
+                # The form for all other numbers has their number, as new ones must.
+                for one in _missing(described, path, categories):
+                    gap = indent_before(source.text, name)
+                    before = source.text[name : match.start("text")].replace("_other", f"_{one}")
+                    before = f",{gap or ' '}{before}"
+                    pieces = [before, *strings.pieces(match["text"]), '"']
+                    own_key = key.removesuffix("other") + one
+                    yield Unit(own_key, match.end(), match.end(), pieces, source.line(name))
+
+
+def _missing(
+    document: Mapping[str, Any], path: Sequence[str | int], categories: Sequence[str]
+) -> list[str]:
+    """List the keys of i18next that the target's plurals need, and that are not there."""
+    key = path[-1]
+    if not isinstance(key, str) or not key.endswith("_other"):
+        return []
+    inside: Any = document
+    for one in path[:-1]:
+        inside = inside[one]
+    name = key.removesuffix("other")
+    if not isinstance(inside, dict) or f"{name}one" not in inside:
+        return []
+    return [one for one in categories if f"{name}{one}" not in inside]
 
 
 def _check_json(source: Source) -> Mapping[str, Any]:
@@ -108,6 +137,136 @@ def _check_json(source: Source) -> Mapping[str, Any]:
     except RecursionError:
         source.refuse(0, "JSON must not be nested so deeply, but is", "Make it flatter.")
     return found if isinstance(found, dict) else {}
+
+
+@dataclass
+class _Value:
+    """A value of JSON and its place; ``members`` are those of an object, in order."""
+
+    start: int
+    end: int = 0
+    members: dict[str, _Value] = field(default_factory=dict)
+
+    def get(self, *path: str) -> _Value | None:
+        """Follow keys to a value."""
+        found: _Value | None = self
+        for key in path:
+            found = found and found.members.get(key)
+        return found
+
+
+def read_xcstrings(source: Source) -> Iterator[Unit]:
+    """Find the texts of Xcode's ``.xcstrings`` that the target's language lacks.
+
+    Each gets a localization with the form of the source's, whose state says if it was looked at.
+
+    Raises:
+        DataError: it is not JSON, has no texts, or is of another language.
+    """
+    document = _check_json(source)
+    text = source.text
+    own, target = source.how.languages
+    named = str(document.get("sourceLanguage", ""))
+    if own and named and not are_same_language(named, own):
+        what = f"The language (sourceLanguage) must be {own}, but is {named}"
+        source.refuse(0, what, "Use a model of this language.")
+    if not target:
+        what = "The language of the translations must be known, but the model names none"
+        source.refuse(0, what, "Use a model with languages.")
+    texts = _values(text).get("strings")
+    if texts is None:
+        what = "An .xcstrings file must have strings, but has none"
+        source.refuse(0, what, "Take the file that Xcode made.")
+    strings = _strings(source, {**QUOTED, "\b": "\\b", "\f": "\\f"})
+    for key, entry in texts.members.items():
+        should = entry.get("shouldTranslate")
+        there = entry.get("localizations") or _Value(0)
+        is_there = any(are_same_language(one, target) for one in there.members)
+        if is_there or not key.strip() or (should and text[should.start : should.end] == "false"):
+            continue
+        model = next((one for name, one in there.members.items() if name == named), None)
+        if model is None:
+            raw = json.dumps(key, ensure_ascii=False)[1:-1]
+            localization: list[Piece | Mark] = ['{ "stringUnit" : { "state" : "', _STATE]
+            localization += ['", "value" : "', *strings.pieces(raw), '" } }']
+        else:
+            localization = _localization(text, model, strings, target)
+        place, end, before, after = _room(text, there if there.end else entry)
+        if not there.end:
+            before, after = f'{before}"localizations" : {{ ', f" }}{after}"
+        comment = entry.get("comment")
+        pieces = [f'{before}"{target}" : ', *localization, after]
+        unit = Unit(key, place, end, pieces, source.line(entry.start))
+        unit.comment = json.loads(text[comment.start : comment.end]) if comment else ""
+        yield unit
+
+
+def _localization(text: str, model: _Value, strings: Strings, target: str) -> list[Piece | Mark]:
+    """Write a localization in the form of another one, with the plurals of its language."""
+    pieces: list[Piece | Mark] = []
+    place = model.start
+
+    def write(value: _Value) -> None:
+        nonlocal place
+        unit = value.members if {"state", "value"} <= {*value.members} else {}
+        for name, one in sorted(unit.items(), key=lambda pair: pair[1].start):
+            if name in ("state", "value"):
+                pieces.append(text[place : one.start + 1])
+                inside = text[one.start + 1 : one.end - 1]
+                pieces.extend([_STATE] if name == "state" else strings.pieces(inside))
+                place = one.end - 1
+        for name, one in value.members.items() if not unit else ():
+            write(one)
+            if name != "plural" or "other" not in one.members:
+                continue
+            other = one.members["other"]
+            for category in plural_categories(target):
+                if category in one.members:
+                    continue
+                # The form for all other numbers stands for the one that the source lacks.
+                last = max(one.members.values(), key=lambda form: form.end)
+                pieces.append(f'{text[place : last.end]}, "{category}" : ')
+                place = other.start
+                write(other)
+                pieces.append(text[place : other.end])
+                place = last.end
+
+    write(model)
+    return [*pieces, text[place : model.end]]
+
+
+def _room(text: str, value: _Value) -> tuple[int, int, str, str]:
+    """Find where an object takes another member, and what stands before and after it."""
+    line = text[text.rfind("\n", 0, value.start) + 1 : value.start]
+    indent = line[: len(line) - len(line.lstrip())]
+    newline = "\r\n" if "\r\n" in text[: value.start] else "\n"
+    if value.members:
+        last = max(one.end for one in value.members.values())
+        return last, last, f",{newline}{indent}  ", ""
+    return value.start + 1, value.end - 1, f"{newline}{indent}  ", f"{newline}{indent}"
+
+
+def _values(text: str) -> _Value:
+    """Find the places of the values of JSON that is well-formed; items of lists have no names."""
+    top = _Value(0)
+    opened = [top]
+    key: list[str | None] = [""]
+    for match in _JSON_PART.finditer(text):
+        part = match[0]
+        if part in ("}", "]"):
+            opened.pop().end = match.end()
+            key.pop()
+        elif part == ",":
+            key[-1] = None
+        elif match["text"] is not None and key[-1] is None and text[opened[-1].start] == "{":
+            key[-1] = json.loads(part, strict=False)
+        elif part != ":" and not part.isspace():
+            value = _Value(match.start(), match.end())
+            opened[-1].members[key[-1] or ""] = value
+            if part in ("{", "["):
+                opened.append(value)
+                key.append(None)
+    return top.members.get("", top)
 
 
 def read_properties(source: Source) -> Iterator[Unit]:

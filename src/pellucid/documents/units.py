@@ -12,6 +12,7 @@ from pellucid.documents.markup.segments import Piece, Segment, find_segments
 from pellucid.errors import DataError
 
 _MOST_LEVELS = 20
+_LONGEST_INDENT = 200
 _LONGEST_KEY = 1000
 """Of the path to a text only so much is kept: each text below a long key repeats it."""
 
@@ -38,6 +39,7 @@ class Unit:
         state: why this translation is not one to learn from, in a word; empty if it is.
         is_marked: True if its marks say that it should be looked at.
         comment: what the document tells translators about it.
+        fault: why it cannot be translated, so that it is copied and reported.
     """
 
     key: str
@@ -49,6 +51,7 @@ class Unit:
     state: str = ""
     is_marked: bool = False
     comment: str = ""
+    fault: str = ""
 
     def __str__(self) -> str:
         """Write the unit with its translations."""
@@ -66,7 +69,7 @@ class Unit:
     @property
     def reason(self) -> str:
         """Why it should be looked at; empty if its codes are surely right."""
-        return next((one.reason for one in self.segments if one.reason), "")
+        return self.fault or next((one.reason for one in self.segments if one.reason), "")
 
     @property
     def match(self) -> float:
@@ -130,7 +133,7 @@ class Source:
         place = 0
         for unit in units:
             # Nothing in it is translated, so that it is copied with what is around it.
-            if not any(isinstance(one, Segment) for one in unit.pieces):
+            if not unit.fault and not any(isinstance(one, Segment) for one in unit.pieces):
                 continue
             # A unit that begins above its text, as at the flags of PO, says its line itself.
             unit.line = unit.line or self.line(unit.start)
@@ -147,3 +150,9 @@ def join_path(path: Sequence[str | int]) -> str:
     key = ".".join(map(str, path[-_MOST_LEVELS:]))
     is_whole = len(path) <= _MOST_LEVELS and len(key) <= _LONGEST_KEY
     return key if is_whole else f"…{key[-_LONGEST_KEY:]}"
+
+
+def indent_before(text: str, place: int) -> str:
+    """Return the line end and the white space before a place; empty if more is before it."""
+    found = re.search(r"(?:\r\n|\n|\r)[ \t]*+\Z", text[max(0, place - _LONGEST_INDENT) : place])
+    return found[0] if found else ""

@@ -5,46 +5,47 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from pellucid.documents.markup.segments import Element, Segment
-from pellucid.documents.segment_writing import FEWEST_FOR_PLACEHOLDERS
+from pellucid.documents.markup.segments import Element, Segment, Syntax
 from pellucid.errors import DataError
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.parts import Parts
-from pellucid.serve.queue.tasks import Text, Translate
+from pellucid.serve.queue.tasks import Text, Translate, estimate_tokens
 
 if TYPE_CHECKING:
-    from pellucid.text.tokenizers.tokenizer import Tokenizer
-    from pellucid.translate.masking import Hidden
+    from pellucid.serve.worker.document_worker import Described
+    from pellucid.translate.links.document_texts import Asking, DocumentText, Key, TextsAsked
     from pellucid.translate.results import Translation
 
-# Translations by whether they have links, and the key of a segment.
-Translations = Mapping[tuple[bool, object], "Translation"]
+    Translations = Mapping[Key, Translation]
 
 
 @dataclass(frozen=True)
 class _Read:
-    """A document and its distinct segments, with the places of their copies and no tags.
+    """A document and its distinct texts.
 
     Attributes:
         text: the document.
-        segments: each with True if word links are needed to write its translation.
+        texts: as the model is asked for them.
     """
 
     text: str
-    segments: Sequence[tuple[Segment, bool]]
+    texts: Sequence[DocumentText]
 
     def rows(self, found: Translations) -> Sequence[Sequence[object]]:
-        """List the translations of the segments as the worker takes them."""
+        """List the translations of the texts as the worker takes them."""
+        from pellucid.translate.links.document_texts import doubt_of
+
         rows: list[Sequence[object]] = []
-        for segment, needs_links in self.segments:
-            one = found[needs_links, segment.key]
+        for text in self.texts:
+            one = found[text.key]
             if one.error is not None:
                 rows.append(((), [], one.error))
                 continue
             answers = [(best.text, best.words, best.alignment) for best in one.hypotheses]
-            rows.append((one.source_words, answers, _doubt(segment, one)))
+            rows.append((one.source_words, answers, doubt_of(one)))
         return rows
 
 
@@ -61,16 +62,10 @@ class WrittenDocument:
     unsure: Sequence[tuple[int, str, str]]
 
 
-def _doubt(segment: Segment, translation: Translation) -> str:
-    """Say why a translation should be looked at; empty if nothing is known."""
-    notes = translation.notes
-    if notes.flags:
-        return f"the translation looks wrong: {', '.join(notes.flags)}"
-    from pellucid.translate.links.covered_choice import text_read
-
-    rest = text_read(segment, translation)
-    unknown = dict.fromkeys(one for one in (*notes.unknown_words, *notes.unknown) if one in rest)
-    return f"unknown to the model: {' '.join(unknown)}" if unknown else ""
+def as_answer(unsure: Sequence[tuple[int, str, str]]) -> dict[str, object]:
+    """Return the field of an answer that names the texts to look at; nothing without any."""
+    rows = [{"line": line, "key": key, "reason": reason} for line, key, reason in unsure]
+    return {"unsure": rows} if rows else {}
 
 
 async def translate_documents(
@@ -101,16 +96,10 @@ async def translate_documents(
     try:
         for one in documents:
             described = await worker.read(one, form, languages)
-            read.append(_Read(one, await asyncio.to_thread(_segments, described)))
+            read.append(_Read(one, await asyncio.to_thread(_texts, described)))
     except DataError as error:
         raise Problem(400, f"Invalid request: {error}") from None
-    # Links cost a pass of the decoder more, and only tags within sentences need them.
-    plain = replace(task, align=None)
-    found = {
-        **await _translate(parts, task, read, needs_links=True, has_copies=False),
-        **await _translate(parts, _wide(parts, task), read, needs_links=True, has_copies=True),
-        **await _translate(parts, plain, read, needs_links=False, has_copies=False),
-    }
+    found = await _translate(parts, task, [one for document in read for one in document.texts])
     fault = next((one.error for one in found.values() if one.error is not None), None)
     if fault is not None and not keeps_faulty:
         raise Problem(400, f"Cannot translate text: {fault}")
@@ -122,53 +111,65 @@ async def translate_documents(
     return written
 
 
-def _wide(parts: Parts, task: Translate) -> Translate:
-    """Search for several translations, among which one with all placeholders is sought."""
-    given = dict(task.options)
-    decoding = task.model.translator.decoding.model_copy(update=given)
-    if decoding.sample:
-        return task
-    limits = parts.settings.limits
-    most = max(decoding.beam, min(FEWEST_FOR_PLACEHOLDERS, limits.beam, limits.count))
-    return replace(task, options=tuple({**given, "beam": most, "n_best": most}.items()))
+def _texts(described: Sequence[Described]) -> list[DocumentText]:
+    from pellucid.translate.links.document_texts import DocumentText
 
-
-def _segments(
-    described: Sequence[tuple[str, bool, Sequence[tuple[int, int]]]],
-) -> list[tuple[Segment, bool]]:
     found = []
-    for text, needs_links, copies in described:
+    for text, has_tags, is_wide, has_markup, copies in described:
         elements = {
             number: Element(start, end, (), (), is_copy=True)
             for number, (start, end) in enumerate(copies)
         }
-        found.append((Segment(text=text, elements=elements), needs_links))
+        segment = Segment(text=text, elements=elements, syntax=Syntax({}, has_markup=has_markup))
+        found.append(DocumentText(segment, has_tags, is_wide))
     return found
 
 
-async def _translate(
-    parts: Parts, task: Translate, read: Sequence[_Read], *, needs_links: bool, has_copies: bool
-) -> Translations:
-    # In a thread, which others interrupt: a page may have thousands of segments.
-    keys, hidden, texts = await asyncio.to_thread(
-        _hide, task.model.translator.tokenizers, read, (needs_links, has_copies)
-    )
-    translations = await parts.translate(task, texts)
-    shown = await asyncio.to_thread(hidden.show, translations, [str(key[0]) for key in keys])
-    return {(needs_links, key): one for key, one in zip(keys, shown, strict=True)}
+async def _translate(parts: Parts, task: Translate, texts: Sequence[DocumentText]) -> Translations:
+    """Translate texts as the command does, together with what others ask of the model."""
+    from pellucid.translate.links.document_texts import wide_search
+
+    limits = parts.settings.limits
+    decoding = task.model.translator.decoding.model_copy(update=dict(task.options))
+    wide = wide_search(decoding, min(limits.beam, limits.count))
+    # Links cost a pass of the decoder more, and only tags within sentences need them.
+    cost = sum(estimate_tokens(one.segment.text) for one in texts if one.is_wide)
+    asking: list[Asking] = []
+    found: list[Translation] | None = None
+    while True:
+        # Choosing among hypotheses reads attention, in turns with what others compute.
+        work = partial(_next, task, texts, asking, found)
+        asked, translations = await parts.aside(work, cost=max(1, cost))
+        if asked is None:
+            return translations
+        options = {**dict(task.options), **(wide if asked.is_wide else {})}
+        treatment = dict(task.treatment)
+        if asked.has_copies:
+            treatment["unknown"] = "source-word"
+        own = replace(
+            task,
+            options=tuple(options.items()),
+            treatment=tuple(treatment.items()),
+            align=task.align if asked.is_linked else None,
+        )
+        found = await parts.translate(own, [*map(Text, asked.texts)])
 
 
-def _hide(
-    tokenizers: Sequence[Tokenizer], read: Sequence[_Read], kind: tuple[bool, bool]
-) -> tuple[list[tuple[object, ...]], Hidden, list[Text]]:
-    """Collect the distinct segments of all documents, and mask what they copy."""
-    from pellucid.translate.masking import hide_copies
+def _next(
+    task: Translate,
+    texts: Sequence[DocumentText],
+    asking: list[Asking],
+    found: list[Translation] | None,
+) -> tuple[TextsAsked | None, Translations]:
+    """Go on to the next texts that the model is asked for; at the end there are none."""
+    from pellucid.translate.links.document_texts import translate_texts
 
-    by_key = {
-        segment.key: segment
-        for document in read
-        for segment, is_linked in document.segments
-        if (is_linked, bool(segment.copies)) == kind
-    }
-    hidden = hide_copies(tokenizers, list(by_key.values()))
-    return list(by_key), hidden, [*map(Text, hidden.texts)]
+    if not asking:
+        # Under changes the translator may be made here, which only the computing thread may do.
+        translator = task.model.changed(task.changes)
+        asking.append(translate_texts(translator, texts))
+    try:
+        return (next(asking[0]) if found is None else asking[0].send(found)), {}
+    except StopIteration as end:
+        translations: Translations = end.value
+        return None, translations

@@ -73,7 +73,7 @@ class Parts:
                 for one, text in rows
             ]
 
-    async def aside(self, work: Callable[[], Result]) -> Result:
-        """Do some work that needs no model, in turns with what is computed."""
-        result: Result = await self.scheduler.call(work)
+    async def aside(self, work: Callable[[], Result], *, cost: int = 1) -> Result:
+        """Do some work in turns with what is computed; its cost as for `Scheduler.call`."""
+        result: Result = await self.scheduler.call(work, cost=cost)
         return result

@@ -150,7 +150,8 @@ class Preparer:
             return Layout(error=damage)
         # What has nothing but placeholders is a gap between texts.
         is_text = not (self._tokenizer.has_masks and has_only_symbols(text))
-        if is_text and "\n" not in text and text == text.strip() and not self._has_codes:
+        is_line = "\n" not in text and "\r" not in text and text == text.strip()
+        if is_text and is_line and not self._has_codes:
             only = self._clean(text, how)
             if only.text.strip():  # nearly always
                 return Layout((only,), (0,), (only.before, only.after))

@@ -16,8 +16,8 @@ from pellucid.text.sentences import split_sentences
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import NO_NOTES, Notes
 
-_LINE = re.compile(r"\S(?:[^\n]*\S)?")
-"""One line without the white space at its edges."""
+_LINE = re.compile(r"\S(?:[^\n\r]*\S)?")
+"""One line without the white space at its edges. A carriage return ends one, too."""
 
 _WORD_LETTER = re.compile(r"\w")
 

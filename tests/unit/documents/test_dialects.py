@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+
+import capitals
 import pytest
 
 from pellucid.documents.formats import FORMATS, format_of
@@ -127,6 +131,12 @@ def translate(name: str, document: str, column: str = "") -> str:
             "import A from './a'\n\nexport const b = 1\n\n{/* c */}\n",
         ),
         ("markdown", "% a comment\n\n% of it\n", "% a comment\n\n% of it\n"),
+        # Definition lists of PHP Markdown Extra and Pandoc.
+        (
+            "markdown",
+            "a cat\n: an animal\n  of mine\n:   a pet\n\na dog\n\n: a friend: yes\n",
+            "A CAT\n: AN ANIMAL\n  OF MINE\n:   A PET\n\nA DOG\n\n: A FRIEND: YES\n",
+        ),
         ("markdown", "a dog \\\nand a cat\n", "A DOG \\\nAND A CAT\n"),
         (
             "markdown",
@@ -193,3 +203,143 @@ def test_cue_whose_times_cannot_be_read_is_no_text() -> None:
 
 def test_endings_of_other_translation_tools_are_xliff() -> None:
     assert format_of("a.sdlxliff") is format_of("a.mqxliff") is FORMATS["xliff"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('say "a  cat" now', "SAY A  CAT NOW"),
+        ('"a cat" and "a dog"', '"A CAT AND A DOG"'),
+        ('"it\'s a cat"', '"IT\'S A CAT"'),
+        (r"it\'s \"red\"", r"IT\'S \"RED\""),
+    ],
+)
+def test_quotes_of_android_stay_pairs(text: str, expected: str) -> None:
+    frame = '<resources><string name="a">{}</string></resources>'
+    assert capitals.translate("android", frame.format(text)) == (frame.format(expected), {})
+
+
+@pytest.mark.parametrize("sign", ["?", "@"])
+def test_translation_is_no_reference_of_android(sign: str) -> None:
+    document = '<resources><string name="a">a cat</string></resources>'
+    parts = list(FORMATS["android"].read(document, How("f", ("en", "fr"))))
+    (segment,) = (one for unit in parts if isinstance(unit, Unit) for one in unit.segments)
+    write_segment(segment, [GivenTranslation(f"{sign} chat", (), [])])
+    assert f">\\{sign} chat<" in "".join(map(str, parts))
+
+
+def test_bbcode_is_tags_and_an_index_is_text() -> None:
+    document = '{"a": "[b]a cat[/b] of [url=http://a.b/c d=e]mine[/url] at [i]"}'
+    written, reasons = capitals.translate("json", document)
+    assert written == '{"a": "[b]A CAT[/b] OF [url=http://a.b/c d=e]MINE[/url] AT [I]"}'
+    assert not reasons
+    page = "<p>[b]a cat[/b] of <i>mine</i></p>"
+    assert capitals.translate("html", page)[0] == "<p>[b]A CAT[/b] OF <i>MINE</i></p>"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("properties", b"a = a caf\xe9\n", b"a = A CAF\xc9\n"),
+        # What Latin-1 lacks is escaped, as Java reads it.
+        ("properties", b"a = \xff\n", b"a = \\u0178\n"),
+        ("srt", b"1\r00:00:01,000 --> 00:00:02,000\ra cat\r", None),
+        ("vtt", b"WEBVTT\r\r00:01.000 --> 00:02.000\ra cat\r", None),
+        ("markdown", b"# a\r\ra cat\r\r```\ra\r```\r", b"# A\r\rA CAT\r\r```\ra\r```\r"),
+        ("strings", '\ufeff"a" = "a cat";\n'.encode("utf-16-le"), None),
+        ("strings", '\ufeff"a" = "a cat";\n'.encode("utf-16-be"), None),
+    ],
+)
+def test_bytes_and_line_ends_of_a_file_stay(
+    name: str, content: bytes, expected: bytes | None
+) -> None:
+    kind = FORMATS[name]
+    assert kind.is_packed(content)
+    text = kind.unpack(content, How("f"))
+    written = kind.pack(content, capitals.translate(name, text)[0])
+    if expected is None:
+        wide = name == "strings"
+        words = ("a cat", "A CAT")
+        old, new = (one.encode(kind.encoding(content)) if wide else one.encode() for one in words)
+        expected = content.replace(old, new)
+    assert written == expected
+
+
+def test_ragged_rows_of_a_table_are_copied_and_reported() -> None:
+    table = "text,note\na cat,x\na dog, red,y,z\na bird\na fish,b,,\n"
+    written, reasons = capitals.translate("csv", table)
+    # Empty cells may be missing or too many, as spreadsheets write them.
+    assert written == "text,note\nA CAT,x\na dog, red,y,z\nA BIRD\nA FISH,b,,\n"
+    assert [*reasons] == ["row 3"]
+    assert "the row has 4 columns and the first 2" in reasons["row 3"]
+    written, reasons = capitals.translate("csv", "source,target\na cat\na dog,\n")
+    assert written == "source,target\na cat\na dog,A DOG\n"
+    assert [*reasons] == ["row 2"]
+
+
+CATALOGUE = {
+    "": {},
+    "a cat": {},
+    "Keep": {"shouldTranslate": False},
+    "done": {"localizations": {"fr": {"stringUnit": {"state": "translated", "value": "x"}}}},
+    "n": {
+        "comment": "How many",
+        "localizations": {
+            "en": {
+                "variations": {
+                    "plural": {
+                        "one": {"stringUnit": {"state": "new", "value": "%lld dog"}},
+                        "other": {"stringUnit": {"state": "new", "value": "%lld dogs"}},
+                    }
+                }
+            }
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(("marked", "state"), [(False, "translated"), (True, "needs_review")])
+def test_string_catalogue_of_xcode_gets_a_localization(marked: bool, state: str) -> None:
+    document = {"sourceLanguage": "en", "strings": CATALOGUE, "version": "1.0"}
+    given = json.dumps(document, indent=2, separators=(",", " : "))
+    written, reasons = capitals.translate("xcstrings", given, marked=marked)
+    assert not reasons
+    found = json.loads(written)["strings"]
+    unit = {"state": state, "value": "A CAT"}
+    assert found["a cat"] == {"localizations": {"fr": {"stringUnit": unit}}}
+    plural = found["n"]["localizations"]["fr"]["variations"]["plural"]
+    values = {name: one["stringUnit"]["value"] for name, one in plural.items()}
+    assert values == {"one": "%lld DOG", "other": "%lld DOGS", "many": "%lld DOGS"}
+    assert {one["stringUnit"]["state"] for one in plural.values()} == {state}
+    for name in ("", "Keep", "done"):
+        assert found[name] == CATALOGUE[name]
+    assert found["n"]["localizations"]["en"] == CATALOGUE["n"]["localizations"]["en"]
+    # A second run finds nothing to do.
+    assert capitals.translate("xcstrings", written)[0] == written
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ('{"sourceLanguage": "de", "strings": {}}', "must be en, but is de"),
+        ('{"a": "b"}', "must have strings, but has none"),
+        ("[1]", "must have strings, but has none"),
+        ("{", "must be well-formed"),
+        ('{"strings": "a"}', None),
+        ('{"strings": {"a": "b", "c": [{}], "d": null}}', None),
+    ],
+)
+def test_odd_string_catalogue_is_refused_or_copied(document: str, words: str | None) -> None:
+    if words is None:
+        assert "strings" in capitals.translate("xcstrings", document)[0]
+        return
+    with pytest.raises(DataError, match=re.escape(words)):
+        capitals.translate("xcstrings", document)
+
+
+def test_words_that_are_copied_keep_their_tags() -> None:
+    # A model that knows none of these signs copies the whole as one unknown word.
+    parts = list(FORMATS["json"].read('{"a": "猫<b>是</b>红"}', How("f", ("zh", "fr"))))
+    (segment,) = (one for unit in parts if isinstance(unit, Unit) for one in unit.segments)
+    write_segment(segment, [GivenTranslation("猫是红", ["猫是红"], [(0, 0)])], ["猫是红"])
+    assert "".join(map(str, parts)) == '{"a": "猫<b>是</b>红"}'

@@ -59,6 +59,10 @@ FRAMES = {
     "markdown": ("{}", "a {} b", "| a | b |\n|---|---|\n| {} | b |\n"),
     "html": ("{}", "<p>a {} b", '<p title="a" {}>b', '<p title="a {} b">'),
     "json": ('{"a": "b {} c"}', '{"{}": "a"}', '{"a": "b"{}}'),
+    "xcstrings": (
+        '{"strings": {"b {} c": {"comment": "a"}}}',
+        '{"strings": {"a": {"localizations": {{}"b": {}}}}}',
+    ),
     "yaml": ("{}", "a: b {} c", 'a: "b {} c"', "a: 'b {} c'", "a: |\n  b {} c", "a: >\n  b {} c"),
     "properties": ("{}", "a = b {} c", "{}\\", "a = {0} {}"),
     "strings": ("{}", '"a" = "b {} c";', '"{}" = "a";'),
@@ -96,6 +100,7 @@ SIGNS = (
     *("<w:r><w:br/><w:t>a</w:t></w:r>", "<t:span>a</t:span>", "<t:s/>", "<w:sdt>", "</w:sdt>"),
     *("<w:r><w:t>a</w:t></w:r><w:x/>", '<w:fldChar w:fldCharType="begin"/>', "</w:hyperlink>"),
     *("<!--", "-->", "<![CDATA[", "]]>", "\\n", "\\u00e9", '\\"', '""', "''", '"\n"', "\\\n"),
+    *("\\(", "[b]", "[/b]", "[url=a]", "|{0}", "[1,2]", ": ", "\n: a"),
     *(CUE, f"\n \n{CUE}", "msgid ", '"a":', "title="),
 )
 """Signs that some format has a use for."""
@@ -131,7 +136,7 @@ FOUND = (
 
 
 class _Read:
-    """Reads a document and writes it back with its own texts as translations."""
+    """Reads a document and writes it with its own texts and a word more as translations."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -143,10 +148,10 @@ class _Read:
             return
         for unit in parts:
             for segment in unit.segments if isinstance(unit, Unit) else ():
-                text = segment.text.strip()
-                words = line_words(text)
+                words = line_words(segment.text.strip())
                 links = [(k, k) for k in range(len(words))]
-                write_segment(segment, [Answer(text, words, links)], words)
+                text = f"{segment.text.strip()} x"
+                write_segment(segment, [Answer(text, line_words(text), links)], words)
         assert "".join(map(str, parts))
 
 

@@ -523,7 +523,6 @@ BAD = [
     ("properties", "a=b\na=c\n", ":2", "that of line 1 again"),
     ("strings", '"a" = "b";\n"c" = d\n', ":2", 'must be "key" = "text";'),
     ("csv", "a,b\n1,2\n", ":1", "column of the text, but has 'a', 'b'"),
-    ("csv", "text,b\n1,2\n1,2,3\n", ":3", "must have 2 columns"),
     ("csv", "text,text\n1,2\n", ":1", "two are called 'text'"),
     ("csv", "", ":1", "but has none (f:1). Add it."),
     ("csv", 'text,b\n"x,2\n', ":2", "must end with a quote"),
@@ -597,7 +596,7 @@ def filter_units(parts: Sequence[str | Unit]) -> list[Unit]:
 
 
 def test_fault_in_a_later_piece_names_its_line() -> None:
-    text = "a,b\n" + "1,2\n" * 9 + "1,2,3\n"
+    text = "a,b\n" + "1,2\n" * 9 + '"1,2\n'
     with pytest.raises(DataError, match=r"table\.csv:11"):
         list(FORMATS["csv"].read(iter(text), How("table.csv", column="a")))
     text = "<tmx><body>\n" + '<tu><tuv xml:lang="en"><seg>a</seg></tuv></tu>\n' * 9 + "</tmx>"

@@ -235,6 +235,23 @@ def test_settings_for_spelling_name_the_new_language() -> None:
     assert 'fo:language="fr" fo:country="none"' in changed
 
 
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("docx", "docProps/core.xml"), ("odt", "meta.xml"), ("xlsx", "docProps/core.xml")],
+)
+def test_language_of_the_document_becomes_the_new_one(name: str, path: str) -> None:
+    part = (
+        '<c:coreProperties xmlns:c="c" xmlns:dc="d"><dc:title>a cat</dc:title>{}</c:coreProperties>'
+    )
+    language = "<dc:language>{}</dc:language>"
+    content = make_zip(name, "a", {path: part.format(language.format("en-US"))})
+    changed = read_zip(translate(name, content)[0])[path].decode()
+    # Other programs search by the title, so that it stays.
+    assert changed == part.format(language.format("fr"))
+    german = make_zip(name, "a", {path: part.format(language.format("de-DE"))})
+    assert read_zip(translate(name, german)[0])[path] == read_zip(german)[path]
+
+
 def zeros(name: str) -> bytes:
     """Make an archive of 20 MB of zeros."""
     written = io.BytesIO(make_zip(name, "a"))

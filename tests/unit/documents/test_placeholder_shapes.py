@@ -60,7 +60,7 @@ def test_what_is_text_of_a_language_is_no_placeholder(text: str) -> None:
 def test_check_and_html_read_the_same_table(copies: list[str], text: str) -> None:
     kinds = {one.kind for one in find_placeholders(text) if one.token is None}
     lost = {*not_kept(text, "x")}
-    assert ("placeholders" in lost) == bool(kinds & {"code", "brace", "name"})
+    assert ("placeholders" in lost) == bool(kinds & {"code", "brace", "name", "range"})
     assert ("addresses" in lost) == ("address" in kinds)
     if not kinds & {"tag", "entity"} and "</" not in text:
         maker = Maker()

@@ -496,3 +496,9 @@ def test_notes_in_json_hold_only_what_is_unusual() -> None:
         "parts": 2,
         "flags": ("empty",),
     }
+
+
+def test_carriage_return_ends_a_line_as_on_an_old_mac() -> None:
+    demo = pellucid.load("demo")
+    (found,) = demo.translate(["The cat\rThe dog"])
+    assert found.text == "Le chat\rLe chien"

@@ -149,8 +149,8 @@ DOCUMENTS: Mapping[str, Option] = {
         "FORMAT",
         "What the input holds: lines of text, whatever its name ends in, jsonl, or a kind of "
         "document: po, srt, vtt, xliff, tmx, android, resx, qt, fluent, markdown, html, json, "
-        "yaml, properties, strings, csv, tsv, docx, pptx, xlsx, odt, odp, ods, epub. [default: by "
-        "its name]",
+        "yaml, properties, strings, xcstrings, csv, tsv, docx, pptx, xlsx, odt, odp, ods, epub. "
+        "[default: by its name]",
         {"name": "--format"},
     ),
 )

@@ -28,6 +28,9 @@ input, select, button { font: inherit; color: inherit; background: var(--panel);
                         border: 1px solid var(--line); border-radius: .25rem; padding: .2rem .5rem }
 article { border-top: 1px solid var(--line); padding: .75rem 0 } article.done { opacity: .45 }
 article p { max-width: none; white-space: pre-wrap } article h2 { font-size: 1rem; margin: 0 }
+select { max-width: 22rem }
+.source::before { content: "Source: "; font-weight: 600 }
+.translation::before { content: "Translation: "; font-weight: 600 }
 """
 _SCRIPT = """
 const all = [...document.querySelectorAll("article")];
@@ -54,10 +57,16 @@ document.querySelector("main").addEventListener("click", (event) => {
     show();
     return;
   }
-  const text = article.querySelector("." + one.name).textContent;
-  navigator.clipboard.writeText(text).then(() => {
-    one.textContent = "Copied";
+  const text = article.querySelector("." + one.name);
+  const say = (words) => {
+    one.textContent = words;
     setTimeout(() => { one.textContent = "Copy " + one.name; }, 1500);
+  };
+  // A browser may refuse, and has no clipboard for pages of a server without HTTPS.
+  const copy = async () => navigator.clipboard.writeText(text.textContent);
+  copy().then(() => say("Copied"), () => {
+    getSelection().selectAllChildren(text);
+    say("Selected: press Ctrl+C");
   });
 });
 show();
@@ -86,8 +95,8 @@ def record_unit(
         "line": unit.line,
         "key": unit.key,
         "reason": reason,
-        "source": "\n".join(sources),
-        "translation": "\n".join(map(str, unit.segments)),
+        "source": str(unit) if unit.fault else "\n".join(sources),
+        "translation": str(unit) if unit.fault else "\n".join(map(str, unit.segments)),
     }
     if unit.comment:
         record["comment"] = unit.comment

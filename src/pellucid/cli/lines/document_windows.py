@@ -17,11 +17,7 @@ from pellucid.cli.lines.streams import ParallelReader, is_special
 from pellucid.cli.lines.translation_memory import OF_MEMORY, Memory, Suggestion
 from pellucid.documents.formats import FORMATS, Format
 from pellucid.documents.markup.segments import Segment
-from pellucid.documents.segment_writing import (
-    FEWEST_FOR_PLACEHOLDERS,
-    needs_links,
-    write_segment,
-)
+from pellucid.documents.segment_writing import write_segment
 from pellucid.documents.units import How, Unit
 from pellucid.errors import DataError, InputError
 from pellucid.files import hash_bytes, reading
@@ -31,6 +27,7 @@ from pellucid.text.reading.lines import read_chunks, read_content
 if TYPE_CHECKING:
     from pellucid.cli.lines.translation_job import TranslationJob
     from pellucid.decode.constraints.terms import UsedTerm
+    from pellucid.translate.links.document_texts import Key
     from pellucid.translate.results import Translation
 
 Marks = Literal["all", "unsure", "none"]
@@ -179,7 +176,7 @@ class DocumentForm:
                 yield WrittenUnit(row.copied)
                 continue
             own = [one for one in unit.segments if not one.match]
-            translations = [found[one.key, one.has_tags] for one in own]
+            translations = [found[one.has_tags, *one.key] for one in own]
             terms = [
                 _write(job, segment, one) for segment, one in zip(own, translations, strict=True)
             ]
@@ -200,7 +197,7 @@ class DocumentForm:
         """Count the units of a window, and report those that should be looked at."""
         records = []
         for _, translations, unit, number, terms, similar in answers:
-            if unit is None or not unit.segments:
+            if unit is None or not (unit.segments or unit.fault):
                 continue
             self.num_units += 1
             self.num_equal += unit.match == 1
@@ -242,74 +239,38 @@ class DocumentForm:
             self.report.finish(self.how.path)
 
 
-def _translate(
-    job: TranslationJob, segments: Sequence[Segment]
-) -> dict[tuple[object, bool], Translation]:
+def _translate(job: TranslationJob, segments: Sequence[Segment]) -> dict[Key, Translation]:
     """Translate texts, each once: with word links for tags, among several for placeholders.
 
     Words that the model does not know stay the source's.
     """
-    from pellucid.translate.links.covered_choice import choose_covered
-    from pellucid.translate.masking import hide_copies
+    from pellucid.translate.links.document_texts import DocumentText, translate_texts, wide_search
 
-    decoding = job.decoding
-    most = max(decoding.beam, FEWEST_FOR_PLACEHOLDERS)
-    choices = {} if decoding.sample else {"beam": most, "n_best": most}
-    found: dict[tuple[object, bool], Translation] = {}
-
-    def run(own: Sequence[Segment], *, is_linked: bool, **given: Any) -> None:
-        own = [*{one.key: one for one in own}.values()]
-        hidden = hide_copies(job.translator.tokenizers, own)
-        given |= {"unknown": "source-word"}
-        columns = {INPUT: [*hidden.texts]}
-        translations = job.translate(columns, align=is_linked, **given) if own else []
-        shown = choose_covered(job.translator, own, hidden, translations)
-        for segment, one in zip(own, shown, strict=True):
-            found[segment.key, segment.has_tags] = _without_copies(one, segment)
-
-    kinds: dict[tuple[bool, bool], list[Segment]] = {}
-    for one in segments:
-        kinds.setdefault((one.has_tags, bool(one.copies or one.blocks)), []).append(one)
-    for (has_tags, has_copies), own in sorted(kinds.items(), key=lambda kind: kind[0]):
-        if not has_copies:
-            run(own, is_linked=has_tags)
-            continue
-        run(own, is_linked=has_tags, **choices)
-        answers = [] if has_tags else [(one, found[one.key, False]) for one in own]
-        lost = [one for one, of in answers if needs_links(one, of.hypotheses)]
-        run(lost, is_linked=True)
-    return found
-
-
-def _without_copies(translation: Translation, segment: Segment) -> Translation:
-    """Leave out the notes on placeholders, which return as they are whatever the model reads."""
-    from pellucid.translate.links.covered_choice import text_read
-
-    notes = translation.notes
-    rest = text_read(segment, translation)
-    unknown = {one: count for one, count in notes.unknown.items() if one in rest}
-    words = tuple(one for one in notes.unknown_words if one in rest)
-    if len(unknown) == len(notes.unknown) and len(words) == len(notes.unknown_words):
-        return translation
-    share = notes.unknown_tokens if unknown or words else 0.0
-    notes = replace(notes, unknown=unknown, unknown_words=words, unknown_tokens=share)
-    return replace(translation, notes=notes)
+    asking = translate_texts(job.translator, map(DocumentText.of, segments))
+    wide = wide_search(job.decoding)
+    try:
+        asked = next(asking)
+        while True:
+            choices = wide if asked.is_wide else {}
+            columns = {INPUT: asked.texts}
+            found = job.translate(columns, align=asked.is_linked, unknown="source-word", **choices)
+            asked = asking.send(found)
+    except StopIteration as end:
+        translations: dict[Key, Translation] = end.value
+        return translations
 
 
 def _write(job: TranslationJob, segment: Segment, translation: Translation) -> Used:
     """Write a segment's translation, and say what became of its terms."""
+    from pellucid.translate.links.document_texts import doubt_of
+
     if translation.error is not None:
         segment.reason = translation.error
         return _use_terms(job, segment, "", translation.terms)
     write_segment(segment, translation.hypotheses, translation.source_words)
-    notes = translation.notes
     shown = "" if segment.written is None else translation.text
     terms = _use_terms(job, segment, shown, translation.terms)
-    if not segment.reason and notes.flags:
-        segment.reason = f"the translation looks wrong: {', '.join(notes.flags)}"
-    if not segment.reason and (notes.unknown_words or notes.unknown):
-        unknown = dict.fromkeys((*notes.unknown_words, *notes.unknown))
-        segment.reason = f"unknown to the model: {' '.join(unknown)}"
+    segment.reason = segment.reason or doubt_of(translation)
     return terms
 
 
@@ -399,8 +360,9 @@ def open_document(
         column=options["column"] or "",
         into=options["into"] or "",
     )
-    is_file = kind.name == "strings" and not is_special(path)
-    content = read_content(path) if kind.is_zip or is_file else b""
+    # What is not streamed is held in memory anyway; a pipe can be read once.
+    is_whole = kind.is_zip or not (kind.is_streamed or is_special(path))
+    content = read_content(path) if is_whole else b""
     if kind.is_packed(content):
         parts = kind.unpack(content, how)
         form = DocumentForm(lambda: (parts,), kind, how, "none", content=content)

@@ -14,8 +14,14 @@ from pellucid.cli.lines.streams import choose_format
 from pellucid.documents.formats import FORMATS
 from pellucid.errors import InputError, not_readable
 from pellucid.files import endings
+from pellucid.languages.codes import NAMES, are_same_language, read_tag
 
 Rest = Literal["skip", "copy"]
+
+_CODE = re.compile(
+    r"(?<![A-Za-z0-9])([a-z]{2}(?:[-_](?:r?[A-Z]{2}|[a-z]{2}|[A-Z][a-z]{3}))?)(?=\.|\Z)"
+)
+"""A language in the name of a file or folder, also as Android writes it: ``pt-rBR``."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +60,14 @@ class FoundFiles:
         closed: why folders in it cannot be read.
         num_skipped: how many are of other kinds.
         num_there: how many are translations, next to what they translate.
+        others: files and folders of other languages, next to those of the source's.
     """
 
     files: list[FolderFile] = field(default_factory=list)
     closed: list[OSError] = field(default_factory=list)
     num_skipped: int = 0
     num_there: int = 0
+    others: list[str] = field(default_factory=list)
 
 
 def list_folder(folder: Path, output: Path, languages: tuple[str, str], rest: Rest) -> FoundFiles:
@@ -80,8 +88,18 @@ def list_folder(folder: Path, output: Path, languages: tuple[str, str], rest: Re
             for one in folders
             if not one.startswith(".") and (here / one).resolve() != output.resolve()
         ]
-        paths += [here / one for one in names if not one.startswith(".")]
-    is_there = set(paths)
+        names = [one for one in names if not one.startswith(".")]
+        codes = {one: _other_language(one, {*names, *folders}, languages) for one in names}
+        codes |= {one: _other_language(one, {*folders}, languages) for one in folders}
+        for one, code in sorted(codes.items()):
+            is_there = bool(languages[1]) and are_same_language(code or "-", languages[1])
+            # A folder is said by its name; of the files in the target's language all count.
+            if is_there and one in names:
+                found.num_there += 1
+            elif code:
+                found.others.append(str((here / one).relative_to(folder)))
+        folders[:] = [one for one in folders if not codes[one]]
+        paths += [here / one for one in names if not codes[one]]
     for path in sorted(paths):
         # A link to nothing is refused when its turn comes.
         if not path.is_file() and path.exists():
@@ -89,8 +107,6 @@ def list_folder(folder: Path, output: Path, languages: tuple[str, str], rest: Re
         own = _kind(path)
         if not own and rest == "skip":
             found.num_skipped += 1
-        elif not is_there.isdisjoint(_sources(path, languages)):
-            found.num_there += 1
         else:
             new = re.sub(r"\.pot\Z", ".po", _rename(path.name, *languages))
             name = path.relative_to(folder)
@@ -108,13 +124,35 @@ def _rename(name: str, old: str, new: str) -> str:
     return re.sub(rf"(?<![a-zA-Z]){re.escape(old)}(?=\.)", new, name) if old else name
 
 
-def _sources(path: Path, languages: tuple[str, str]) -> set[Path]:
-    """Name the files that a file would be the translation of, by its name."""
+def _other_language(name: str, siblings: set[str], languages: tuple[str, str]) -> str:
+    """Return the language of a translation that stands next to what it is made of; else nothing.
+
+    Such are ``de`` next to ``en``, ``app.de.json`` next to ``app.en.json`` or ``app.json``, and
+    ``values-de`` next to ``values``.
+
+    Args:
+        name: of a file or folder.
+        siblings: names in the same folder.
+        languages: codes of the source and the target.
+    """
     source, target = languages
-    with_source = _rename(path.name, target, source)
-    # The original of README.fr.md may also be README.md.
-    without = re.sub(rf"(?<=[a-zA-Z])[._-]{re.escape(target)}(?=\.)", "", path.name)
-    return {path.with_name(one) for one in (with_source, without) if target} - {path}
+    for found in _CODE.finditer(name) if source else ():
+        code = found[1].replace("-r", "-")
+        language = read_tag(code)
+        is_known = language.language in NAMES or (target and are_same_language(code, target))
+        if not is_known or are_same_language(code, source):
+            continue
+        before, after = name[: found.start()], name[found.end() :]
+        others = (
+            _CODE.fullmatch(one, len(before), len(one) - len(after))
+            for one in siblings
+            if one.startswith(before) and one.endswith(after)
+        )
+        has_source = any(one and are_same_language(one[1], source) for one in others)
+        plain = f"{before[:-1]}{after}"
+        if has_source or (before[-1:] in ("-", "_", ".") and before[:-1] and plain in siblings):
+            return code
+    return ""
 
 
 def refuse_equal_names(files: list[FolderFile]) -> None:

@@ -310,6 +310,8 @@ def _say(found: FoundFiles, failed: list[str], num_before: int, target: str) -> 
         f"{num_before:,} of them before": num_before,
         f"{count_of(found.num_skipped, 'file')} of other kinds skipped": found.num_skipped,
         f"already in {target}: {found.num_there:,}": found.num_there,
+        f"of other languages and left out: {', '.join(found.others[:3])}"
+        f"{' …' if len(found.others) > 3 else ''}": len(found.others),
         f"{count_of(len(failed), 'file')} refused": len(failed),
         f"{count_of(len(found.closed), 'folder')} unreadable": len(found.closed),
     }

@@ -45,6 +45,9 @@ _TAG = (
     r"</?(?:[a-zA-Z][\w:.-]{0,40}|\d{1,3})"
     r"(?:\s(?:[^<>\"']|\"[^\"]{0,400}\"|'[^']{0,400}'){0,200}+)?/?>"
 )
+_BBCODE = (
+    "[bius]|url|img|email|colou?r|size|font|quote|code|list|center|left|right|spoiler|su[bp]|h[1-6]"
+)
 # For each sign its shapes, the first that fits wins. Braces are in `_INSIDE`.
 _SHAPES = {
     "%": {"code": re.compile(_PERCENT, re.ASCII)},
@@ -83,10 +86,17 @@ _SHAPES = {
     },
     "[": {
         "note": re.compile(r"\[\^[^\]\s]{1,40}\]"),
+        "bbcode": re.compile(
+            rf"\[/?(?:{_BBCODE})(?:=[^\]\n]{{1,200}}|(?:\s+\w+=[^\]\n]{{1,200}}))?\]", re.IGNORECASE
+        ),
+        # Laravel's numbers that a plural is for, at the start of a form.
+        "range": re.compile(r"(?<![^|])\[\d{1,9},(?:\d{1,9}|\*)\]"),
         "code": re.compile(
             r"\[\[[A-Za-z_][\w.:-]{0,60}\]\]|\[%(?=[-+~#\s])(?:[^%]{1,400}+|%(?!\])){0,40}+%\]"
         ),
     },
+    "|": {"range": re.compile(r"\|(?=\{\d{1,9}\}|\[\d{1,9},)")},
+    "\\": {"code": re.compile(r"\\\((?:[^()\n]|\([^()\n]{0,80}\)){1,80}+\)")},
     "?": {
         "reference": re.compile(
             r"(?<![\w@?])\?(?:[\w.]{1,40}:)?[a-z]{1,20}/[\w./-]{0,60}\w", re.ASCII
@@ -118,14 +128,14 @@ _NUMBERED = {
     "$": re.compile(r"\$([1-9][0-9]?)(?![.,]?[0-9]|[A-Za-z%])"),
 }
 """Numbered from 1, ``%1`` or ``$1``; a percentage or a price is not."""
-_BEGINS = re.compile(r"[%$@:!_\-\[?&<{]")
+_BEGINS = re.compile(r"[%$@:!_\-\[?&<{|\\]")
 _IS_AFTER_NUMBER = re.compile(r"\d[ \u00a0\u202f\u2009]?\Z")
 _CLOSING_DASH = re.compile(r"\w--(?![\w-])")
 IN_ORDER = re.compile(
     rf"(?!%%|%\(|%<(?!PRI)|%[0-9]+\$)(?:{_PRINTF}|%{_LETTER}(?![A-Za-z0-9])|{_BARE})"
 )
 """Directives without a number or a name: programs fill them in by their order."""
-_CODES = frozenset(("code", "brace", "name"))
+_CODES = frozenset(("code", "brace", "name", "range"))
 
 
 class Placeholder(NamedTuple):
@@ -134,8 +144,9 @@ class Placeholder(NamedTuple):
     Attributes:
         start: the place of its first character.
         end: the place after its last one.
-        kind: ``code``, ``brace`` and ``name`` are those of programs; others are ``address``,
-            ``option``, ``reference``, ``note``, ``math``, ``entity``, ``tag`` and ``style``.
+        kind: ``code``, ``brace``, ``name`` and ``range`` are those of programs; others are
+            ``address``, ``option``, ``reference``, ``note``, ``math``, ``entity``, ``tag``,
+            ``bbcode`` and ``style``.
         text: what it says.
         token: its tag if it is one; None if it is copied.
     """
@@ -180,16 +191,22 @@ def find_placeholders(
     ends = {*pairs, *pairs.values()}
     for number, (one, token) in enumerate(zip(found, tokens, strict=True)):
         is_tag = one.kind == "style" or number in ends
+        if one.kind == "bbcode" and not is_tag:
+            continue  # An index such as [i] is text.
+        # HTML shows these tags, so that they are copied there.
+        is_tag = is_tag and (has_markup or one.kind != "bbcode")
         is_tag = is_tag or (one.kind == "tag" and not has_copied_tags)
         yield one._replace(token=token) if is_tag else one
 
 
 def _token(found: Placeholder) -> Token:
     raw = found.text
-    if found.kind != "tag" or raw.endswith("/>"):
+    if found.kind not in ("tag", "bbcode") or raw.endswith("/>"):
         return Token("void", raw)
-    name = re.match(r"</?([^\s/.>]+)", raw)
-    return Token("end" if raw[1] == "/" else "start", raw, name[1] if name else "")
+    name = re.match(r"[<\[]/?([^\s/.>=\]]+)", raw)
+    # `[b` and `<b` are no pair.
+    own = f"{'[' if raw[0] == '[' else ''}{name[1].lower()}" if name else ""
+    return Token("end" if raw[1] == "/" else "start", raw, own)
 
 
 def _scan(text: str) -> Iterator[Placeholder]:

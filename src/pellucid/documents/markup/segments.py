@@ -166,11 +166,6 @@ class Segment:
         return spell(self.pieces) if self.written is None else self.written
 
     @property
-    def needs_links(self) -> bool:
-        """True if a tag or copy is inside, so that its place in the translation must be found."""
-        return self.has_tags or bool(self.copies)
-
-    @property
     def has_tags(self) -> bool:
         """True if a tag is inside the text."""
         first = len(self.text) - len(self.text.lstrip())

@@ -27,16 +27,19 @@ _MANY_BYTES = 16 * 2**20
 """Unpacked bytes from which the ratio counts. Sheets of equal rows were packed to a 60th, and a
 file of zeros, the most that zip can do, to a 1,030th."""
 
+# What is said of the whole document: of it only the language is read.
+_ABOUT = r"docProps/core\.xml"
 _DRAWN = r"drawings/drawing|charts/chart|diagrams/(?:data|drawing)"
 PARTS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for name, pattern in {
-        "docx": rf"word/(?:(?:document|header|footer|footnotes|endnotes|{_DRAWN})\d*|styles)\.xml",
-        "pptx": rf"ppt/(?:slides/slide|notesSlides/notesSlide|{_DRAWN})\d*\.xml",
+        "docx": rf"{_ABOUT}|word/(?:styles"
+        rf"|(?:document|header|footer|footnotes|endnotes|{_DRAWN})\d*)\.xml",
+        "pptx": rf"{_ABOUT}|ppt/(?:slides/slide|notesSlides/notesSlide|{_DRAWN})\d*\.xml",
         # Names of columns are read, since a header of a table must stay equal to them.
-        "xlsx": r"xl/(?:sharedStrings|(?:worksheets/sheet|tables/table"
+        "xlsx": rf"{_ABOUT}|xl/(?:sharedStrings|(?:worksheets/sheet|tables/table"
         rf"|pivotCache/pivotCacheDefinition|{_DRAWN})\d*)\.xml",
-        **dict.fromkeys(("odt", "odp", "ods"), r"(?:content|styles)\.xml"),
+        **dict.fromkeys(("odt", "odp", "ods"), r"(?:content|styles|meta)\.xml"),
         "epub": r"[^\n\x1e]+\.(?:xhtml|html|htm|opf|ncx)",
     }.items()
 }

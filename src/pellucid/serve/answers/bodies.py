@@ -62,6 +62,14 @@ class TermAnswer(AnswerBody):
     reason: str | None = Field(None, description="Why it should be looked at.")
 
 
+class UnsureText(AnswerBody):
+    """A text of a document whose translation should be looked at."""
+
+    line: int = Field(ge=1)
+    key: str
+    reason: str
+
+
 class TranslationAnswer(AnswerBody):
     """The translation of one text."""
 
@@ -76,6 +84,9 @@ class TranslationAnswer(AnswerBody):
     )
     terms: list[TermAnswer] | None = Field(
         None, description="Of a glossary, the terms in the text."
+    )
+    unsure: list[UnsureText] | None = Field(
+        None, description="Of HTML, the texts in it whose translations should be looked at."
     )
 
 

@@ -27,7 +27,7 @@ from pellucid.serve.compat.uploads import (
     Upload,
     read_upload,
 )
-from pellucid.serve.documents import translate_documents
+from pellucid.serve.documents import as_answer, translate_documents
 from pellucid.serve.operations import BASE, DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
 from pellucid.serve.queue.tasks import Text, Translate, estimate_tokens
@@ -341,10 +341,7 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
             )
             content = upload.content(document.text)
             unsure = document.unsure
-        if unsure:
-            found["unsure"] = [
-                {"line": line, "key": key, "reason": reason} for line, key, reason in unsure
-            ]
+        found |= as_answer(unsure)
         key = store.add(upload.name_in(target), content, upload.media_type)
         address = f"{request.scope[BASE]}/download_file/{quote(key)}"
         return reply({"translatedFileUrl": address, **found})
@@ -387,7 +384,7 @@ async def _text_in(parts: Parts, upload: Upload) -> str:
         found = await parts.documents.read(upload.text, upload.form, ("", ""))
     except DataError as error:
         raise Problem(400, f"Invalid request: {error}") from None
-    return "\n".join(text for text, _, _ in found)[:MOST_JUDGED]
+    return "\n".join(one[0] for one in found)[:MOST_JUDGED]
 
 
 async def _translate_lines(

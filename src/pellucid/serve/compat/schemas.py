@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import Field
 from starlette.requests import Request
 
-from pellucid.serve.answers.bodies import AnswerBody
+from pellucid.serve.answers.bodies import AnswerBody, UnsureText
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.queue.large_bodies import SMALL_BYTES, check_keys, in_turn
 from pellucid.serve.settings import Settings, key_of
@@ -44,14 +44,6 @@ class TranslatedAnswer(AnswerBody):
     translatedText: str | list[str]
     detectedLanguage: Detection | list[Detection] | None = None
     alternatives: list[str] | list[list[str]] | None = None
-
-
-class UnsureText(AnswerBody):
-    """A text of a file whose translation should be looked at."""
-
-    line: int = Field(ge=1)
-    key: str
-    reason: str
 
 
 class FileAnswer(AnswerBody):

@@ -110,7 +110,7 @@ class Upload:
         media_type: for HTTP.
         stem: its name without the ending.
         ending: of its name.
-        begin: its first bytes if it is in UTF-16.
+        packed: the file if it is no UTF-8, or has other line ends.
     """
 
     form: str
@@ -118,7 +118,7 @@ class Upload:
     media_type: str
     stem: str
     ending: str
-    begin: bytes = b""
+    packed: bytes = b""
 
     def name_in(self, target: str) -> str:
         """Return the name of the translated file."""
@@ -129,7 +129,7 @@ class Upload:
         kind = ENDINGS[self.ending]
         if kind.is_zip:
             return base64.b64decode(text)
-        return kind.pack(self.begin, text) if self.begin else text.encode()
+        return kind.pack(self.packed, text) if self.packed else text.encode()
 
 
 def read_upload(name: str, content: bytes) -> Upload:
@@ -149,12 +149,12 @@ def read_upload(name: str, content: bytes) -> Upload:
         advice = f". {ADVICE[kind]}" if kind in ADVICE else ""
         raise Problem(400, f"Invalid request: file format not supported{advice}")
     form, media_type = READERS[kind]
-    begin = b""
+    packed = b""
     known = ENDINGS.get(kind)
     if known and known.is_zip:
         text = base64.b64encode(content).decode()
     elif known and known.is_packed(content):
-        begin = content[:2]
+        packed = content
         try:
             text = known.unpack(content, How("the file"))
         except DataError as error:
@@ -166,4 +166,4 @@ def read_upload(name: str, content: bytes) -> Upload:
         except UnicodeDecodeError:
             raise Problem(400, "Invalid request: the file must be UTF-8") from None
     stem = re.sub(r"[^\w.-]+", "_", path.stem)[:80].strip(".") or "file"
-    return Upload(form, text, media_type, stem, kind, begin)
+    return Upload(form, text, media_type, stem, kind, packed)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from pellucid.serve.answers.bodies import AlignAnswer, ScoresAnswer, TranslateAnswer
 from pellucid.serve.answers.request_bodies import Schemas
 from pellucid.serve.answers.responses import about, reply
-from pellucid.serve.documents import translate_documents
+from pellucid.serve.documents import as_answer, translate_documents
 from pellucid.serve.models import ServedModel
 from pellucid.serve.operations import DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
@@ -104,7 +104,13 @@ class _Texts:
         task = replace(task, align=task.align or ("auto", None, None))
         found = await translate_documents(self._parts, task, body.texts)
         answers = [
-            {"source": source, "translation": one.text, "error": None, "hypotheses": []}
+            {
+                "source": source,
+                "translation": one.text,
+                "error": None,
+                "hypotheses": [],
+                **as_answer(one.unsure),
+            }
             for source, one in zip(body.texts, found, strict=True)
         ]
         return self._reply(task.model, "translations", answers)

@@ -95,14 +95,14 @@ def _do(
     distinct: dict[tuple[object, ...], Segment] = {}
     for one in segments:
         # Menus and tables repeat their texts.
-        distinct.setdefault((one.needs_links, *one.key), one)
+        distinct.setdefault(_key(one), one)
     if translations is None:
         return [_describe(one) for one in distinct.values()]
     found = dict(zip(distinct, translations, strict=True))
     for unit in units:
         unit.is_marked = True
         for one in unit.segments:
-            source_words, answers, doubt = found[(one.needs_links, *one.key)]
+            source_words, answers, doubt = found[_key(one)]
             # Without an answer the text cannot be translated: the source stays.
             if answers:
                 write_segment(one, [_given(*answer) for answer in answers], source_words)
@@ -118,7 +118,17 @@ def _given(text: str, words: Sequence[str], links: list[list[int]] | None) -> Gi
     return GivenTranslation(text, words, None if links is None else [(i, j) for i, j in links])
 
 
-def _describe(segment: Segment) -> tuple[str, bool, list[tuple[int, int]]]:
-    """Take what the server needs to know: the text, whether it needs links, and its copies."""
+def _key(segment: Segment) -> tuple[object, ...]:
+    return segment.has_tags, bool(segment.copies or segment.blocks), *segment.key
+
+
+def _describe(segment: Segment) -> tuple[str, bool, bool, bool, list[tuple[int, int]]]:
+    """Take what the server needs to know to have a segment translated, as `Described` has it."""
     copies = (one for one in segment.elements.values() if one.is_copy)
-    return segment.text, segment.needs_links, [(one.start, one.end) for one in copies]
+    return (
+        segment.text,
+        segment.has_tags,
+        bool(segment.copies or segment.blocks),
+        segment.syntax.has_markup,
+        [(one.start, one.end) for one in copies],
+    )

@@ -29,6 +29,10 @@ OUT_OF_MEMORY = 97
 _RUN = "pellucid.serve.worker.document_child:serve_documents"
 _LESS = "Send it in smaller parts."
 
+Described = tuple[str, bool, bool, bool, Sequence[tuple[int, int]]]
+"""The text of a segment; whether it has tags; whether several translations are searched; whether
+its format reads tags in texts; the places of its copies."""
+
 
 @dataclass(order=True)
 class _Job:
@@ -71,9 +75,7 @@ class DocumentWorker:
         """The number of the process; None before it starts and after it has ended."""
         return next((one.process.pid for one in self._children), None)
 
-    async def read(
-        self, text: str, form: str, languages: tuple[str, str]
-    ) -> Sequence[tuple[str, bool, Sequence[tuple[int, int]]]]:
+    async def read(self, text: str, form: str, languages: tuple[str, str]) -> Sequence[Described]:
         """Find the distinct segments of a document.
 
         Args:
@@ -82,8 +84,7 @@ class DocumentWorker:
             languages: codes of source and target.
 
         Returns:
-            The text of each segment, whether word links are needed to write its translation, and
-            the places of its copies.
+            The segments.
 
         Raises:
             DataError: the document is not of its format.
@@ -102,8 +103,8 @@ class DocumentWorker:
             text: the document.
             form: as for `read`.
             languages: as for `read`.
-            translations: the source's words, the translation, its words, its links, and why to look
-                at it, for each. Without a translation the source stays.
+            translations: for each the source's words, the hypotheses (text, words, links), and why
+                to look at them. Without a hypothesis the source stays.
 
         Returns:
             The document; of texts to look at the line, the key and the reason.

@@ -121,6 +121,11 @@ def _judge(
     return dict.fromkeys(flags)
 
 
+def fits(segment: Segment, translation: Translation) -> bool:
+    """Tell whether some hypothesis keeps all placeholders."""
+    return any(keeps_copies(segment, one.text) for one in translation.hypotheses)
+
+
 def text_read(segment: Segment, translation: Translation) -> str:
     """Return what models read of a segment: its text without copies, and the texts of a chain.
 

@@ -71,7 +71,8 @@ def measure(setting: MeasurementSetting) -> Found:
         f"of the {len(first.rows)} heads (attentions side by side) with which the small translator "
         f"`demo` reads, {clear.total()} look at one thing at least {CLEAR} times as much as chance "
         f"would, {len(clear)} different things in all: {', '.join(favored)}"
-        + bool(others) * ". The others favor nothing that was tested",
+        + bool(others)
+        * ". The others favor nothing that was tested",
         f"Encoder self-attention of the packaged model in {num_sentences} new sentences. A "
         "lift is the weight that a head gives to a feature, divided by what even weights would "
         "give; 1 is chance. Features: the token itself, the previous, the next, </s>; the "

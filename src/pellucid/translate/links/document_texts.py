@@ -1,0 +1,158 @@
+"""The texts of documents, translated: searched for widely where placeholders may be lost, chosen.
+
+The command and the service both follow `translate_texts`, so that a document has the same words
+whoever translates it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pellucid.config import DecodingConfig
+from pellucid.documents.markup.segments import Segment
+from pellucid.documents.segment_writing import FEWEST_FOR_PLACEHOLDERS
+from pellucid.translate.links.covered_choice import choose_covered, fits, text_read
+from pellucid.translate.masking import hide_copies
+from pellucid.translate.results import Translation
+from pellucid.translate.text_translator import TextTranslator
+
+Key = tuple[object, ...]
+
+LOOKS_WRONG = {
+    "repeats": "the translation repeats itself",
+    "long": "the translation is far longer than any that the model learned from",
+    "unfinished": "the translation is without an end",
+    "stuck": "the translation attends to one word all the time",
+    "empty": "the translation is empty",
+    "invented": "the translation has words for a text without letters",
+    "unsure": "the translation is a guess of the model",
+    "reordered": "placeholders that programs fill in by their order have another order",
+    "partial": "words may be missing in the translation",
+}
+"""Why a translation should be looked at, by its flag. Programs compare the part before a colon."""
+
+
+class DocumentText(NamedTuple):
+    """A text of a document, and what decides how it is translated.
+
+    Attributes:
+        segment: the text with its copies; tags need not be known.
+        has_tags: True if the places of tags must be found by word links.
+        is_wide: True if several translations are searched, of which one must keep the copies or
+            the blocks of templates.
+    """
+
+    segment: Segment
+    has_tags: bool
+    is_wide: bool
+
+    @classmethod
+    def of(cls, segment: Segment) -> DocumentText:
+        """Describe a segment."""
+        return cls(segment, segment.has_tags, bool(segment.copies or segment.blocks))
+
+    @property
+    def key(self) -> Key:
+        """What texts with the same translation have in common."""
+        return self.has_tags, *self.segment.key
+
+
+class TextsAsked(NamedTuple):
+    """Texts for the model.
+
+    Attributes:
+        texts: the texts.
+        is_linked: True if word links are needed.
+        is_wide: True if several translations are, as `wide_search` has them.
+        has_copies: True if unknown words must stay the source's, as placeholders may be some.
+    """
+
+    texts: Sequence[str]
+    is_linked: bool
+    is_wide: bool
+    has_copies: bool
+
+
+Asking = Generator[TextsAsked, list[Translation], dict[Key, Translation]]
+
+
+def wide_search(decoding: DecodingConfig, most: int = FEWEST_FOR_PLACEHOLDERS) -> dict[str, Any]:
+    """Return the options that search for several translations.
+
+    Args:
+        decoding: the options of other texts.
+        most: the translations that may be asked for.
+    """
+    if decoding.sample:
+        return {}
+    width = max(decoding.beam, min(FEWEST_FOR_PLACEHOLDERS, most))
+    return {"beam": width, "n_best": width}
+
+
+def translate_texts(translator: TextTranslator, given: Iterable[DocumentText]) -> Asking:
+    """Translate the texts of documents, each once; whoever drives this asks the model.
+
+    Args:
+        translator: the model.
+        given: the texts.
+
+    Yields:
+        Texts for the model; it takes their translations.
+
+    Returns:
+        The translation of each text by its key: the one to write is the first of the hypotheses.
+    """
+    texts = dict[Key, DocumentText]()
+    for one in given:
+        known = texts.setdefault(one.key, one)
+        if one.is_wide and not known.is_wide:
+            texts[one.key] = one
+    found = dict[Key, Translation]()
+
+    def ask(own: Sequence[DocumentText], *, is_linked: bool, is_wide: bool) -> Asking:
+        if own:
+            segments = [one.segment for one in own]
+            hidden = hide_copies(translator.tokenizers, segments)
+            has_copies = any(one.copies for one in segments)
+            answers = yield TextsAsked([*hidden.texts], is_linked, is_wide, has_copies)
+            shown = choose_covered(translator, segments, hidden, answers)
+            for one, translation in zip(own, shown, strict=True):
+                found[one.key] = _without_copies(translation, one.segment)
+        return found
+
+    kinds: dict[tuple[bool, bool], list[DocumentText]] = {}
+    for one in texts.values():
+        kinds.setdefault((one.has_tags, one.is_wide), []).append(one)
+    for (has_tags, is_wide), own in sorted(kinds.items(), key=lambda kind: kind[0]):
+        yield from ask(own, is_linked=has_tags, is_wide=is_wide)
+        if is_wide and not has_tags:
+            # Only where no translation has all placeholders, links find places for them.
+            lost = [one for one in own if not fits(one.segment, found[one.key])]
+            yield from ask(lost, is_linked=True, is_wide=False)
+    return found
+
+
+def doubt_of(translation: Translation) -> str:
+    """Say why a translation should be looked at; empty if nothing is known against it."""
+    notes = translation.notes
+    if notes.flags:
+        said = "; ".join(LOOKS_WRONG[one] for one in notes.flags)
+        words = " ".join(notes.unlinked_words)
+        return f"{said}: {words}" if words and "partial" in notes.flags else said
+    unknown = dict.fromkeys((*notes.unknown_words, *notes.unknown))
+    return f"unknown to the model: {' '.join(unknown)}" if unknown else ""
+
+
+def _without_copies(translation: Translation, segment: Segment) -> Translation:
+    """Leave out the notes on placeholders, which return as they are whatever the model reads."""
+    notes = translation.notes
+    rest = text_read(segment, translation)
+    unknown = {one: count for one, count in notes.unknown.items() if one in rest}
+    words = tuple(one for one in notes.unknown_words if one in rest)
+    if len(unknown) == len(notes.unknown) and len(words) == len(notes.unknown_words):
+        return translation
+    share = notes.unknown_tokens if unknown or words else 0.0
+    notes = replace(notes, unknown=unknown, unknown_words=words, unknown_tokens=share)
+    return replace(translation, notes=notes)

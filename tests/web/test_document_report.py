@@ -1,0 +1,114 @@
+"""The page of a report on documents: every filter and button, as somebody clicks them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+from browser import Browser
+
+SHOWN = "[...document.querySelectorAll('article')].filter((one) => !one.hidden)"
+TEXTS = f"{SHOWN}.map((one) => one.querySelector('.source').textContent)"
+SOURCES = ["%d red cars", "We jumped over <b>zebras</b>.", "The </script> zyx <i>dog</i>"]
+
+
+@pytest.fixture
+def opened(
+    browser: Browser, run_here: Callable[..., CompletedProcess[str]], tmp_path: Path
+) -> Browser:
+    """The page of a document of which three texts should be looked at."""
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([*SOURCES, "The red book"]))
+    report = tmp_path / "report.html"
+    command = ("translate", "demo", "-i", str(path), "-o", str(tmp_path / "b.json"))
+    assert run_here(*command, "--report", str(report), "-q").returncode == 0
+    browser.open(report)
+    return browser
+
+
+def choose(browser: Browser, field: str, change: str) -> list[str]:
+    """Change a field as a person does; return the sources in view."""
+    browser.run(
+        f"(() => {{ const field = document.querySelector('form [name={field}]'); {change};"
+        " field.dispatchEvent(new Event('input', { bubbles: true })); })()"
+    )
+    shown: list[str] = browser.run(TEXTS)
+    of_all = f"{len(shown)} of {len(SOURCES)}"
+    assert browser.run("document.querySelector('output').textContent") == of_all
+    return shown
+
+
+def click(browser: Browser, name: str, number: int = 0) -> None:
+    browser.run(f"document.querySelectorAll('article button[name={name}]')[{number}].click()")
+
+
+def test_each_filter_shows_the_texts_that_fit(opened: Browser) -> None:
+    assert opened.run(TEXTS) == SOURCES
+    assert choose(opened, "words", "field.value = 'ZEBRAS'") == [SOURCES[1]]
+    assert choose(opened, "words", "field.value = 'nothing'") == []
+    assert choose(opened, "words", "field.value = ''") == SOURCES
+    reasons = opened.run("[...document.querySelectorAll('select option')].map((one) => one.value)")
+    assert reasons[0] == ""
+    assert "words may be missing in the translation" in reasons
+    found = [choose(opened, "reason", f"field.value = {json.dumps(one)}") for one in reasons[1:]]
+    # Each text has one reason, and the menu says how many have it.
+    assert sorted(one for own in found for one in own) == sorted(SOURCES)
+    counts = opened.run("[...document.querySelectorAll('option')].map((one) => one.textContent)")
+    assert [int(one.rpartition("(")[2][:-1]) for one in counts[1:]] == [*map(len, found)]
+    choose(opened, "reason", "field.value = ''")
+    click(opened, "done", 1)
+    assert choose(opened, "open", "field.checked = true") == [SOURCES[0], SOURCES[2]]
+    click(opened, "done", 0)
+    # What is done while only the others are shown goes out of view.
+    assert opened.run(TEXTS) == [SOURCES[2]]
+    click(opened, "done", 1)
+    assert opened.run(TEXTS) == SOURCES[1:]
+    assert not opened.problems
+
+
+@pytest.mark.parametrize("name", ["source", "translation"])
+def test_each_button_copies_its_text(opened: Browser, name: str) -> None:
+    origins = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+    opened.call("Browser.grantPermissions", **origins)
+    opened.call("Page.bringToFront")
+    for number in range(len(SOURCES)):
+        copied = (
+            "new Promise((done) => { const write = navigator.clipboard.writeText;"
+            " navigator.clipboard.writeText = (text) => { navigator.clipboard.writeText = write;"
+            " return write.call(navigator.clipboard, text).then(() => done(text),"
+            " (fault) => done(String(fault))); };"
+            f" document.querySelectorAll('article button[name={name}]')[{number}].click(); }})"
+        )
+        answer = opened.call(
+            "Runtime.evaluate", expression=copied, awaitPromise=True, returnByValue=True
+        )
+        text = opened.run(f"document.querySelectorAll('article .{name}')[{number}].textContent")
+        assert answer["result"]["value"] == text
+        button = f"document.querySelectorAll('article button[name={name}]')[{number}].textContent"
+        assert opened.run(button) == "Copied"
+    if name == "source":
+        assert text == SOURCES[-1]
+
+
+def test_text_that_cannot_be_copied_is_selected(opened: Browser) -> None:
+    opened.run("navigator.clipboard.writeText = () => Promise.reject(new Error('no'))")
+    click(opened, "source", 1)
+    opened.call(
+        "Runtime.evaluate",
+        expression="new Promise((done) => setTimeout(done, 50))",
+        awaitPromise=True,
+    )
+    assert opened.run("getSelection().toString()") == SOURCES[1]
+    button = "document.querySelectorAll('article button[name=source]')[1].textContent"
+    assert opened.run(button) == "Selected: press Ctrl+C"
+
+
+def test_reasons_are_sentences_and_no_names_of_flags(opened: Browser) -> None:
+    shown = opened.run("document.querySelector('article').textContent")
+    assert "words may be missing in the translation: cars" in shown
+    assert "partial" not in opened.run("document.body.textContent")
+    # A text of the document is text of the page.
+    assert opened.run("document.querySelectorAll('article i, article b').length") == 0
