@@ -77,16 +77,21 @@ def write_recipe(folder: Path, training: dict[str, Any]) -> str:
 def test_a_run_there_has_the_losses_and_weights_of_one_on_the_processor(
     tmp_path: Path, training: dict[str, Any], run_here: Run, run_there: Callable[..., str]
 ) -> None:
-    recipe = write_recipe(tmp_path, training | {"log_every": 1})
+    recipe = write_recipe(tmp_path, training)
     here, there = tmp_path / "here", tmp_path / "there"
-    done = run_here("train", recipe, "-o", str(here), "--set=training.device=cpu")
+    words = ["train", recipe, "--set=training.log_every=1"]
+    done = run_here(*words, "-o", str(here), "--set=training.device=cpu")
     assert done.returncode == 0, done.stderr
-    run_there(TRAIN, "train", recipe, "-o", str(there))
+    run_there(TRAIN, *words, "-o", str(there))
+    assert len(read_metrics(here)) == 8
     for ours, theirs in zip(read_metrics(here), read_metrics(there), strict=True):
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
     weights, expected = (load_file(run / "bundle" / "model.safetensors") for run in (there, here))
     for name, weight in expected.items():
         assert weights[name].sub(weight).abs().max() < 1e-5, name
+    end = "of its best products ("
+    assert end in (there / "log.txt").read_text()
+    assert end not in (here / "log.txt").read_text()
 
 
 def test_a_run_there_that_is_interrupted_ends_with_the_same_bytes(
