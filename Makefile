@@ -98,8 +98,8 @@ bench: setup ## measure quality and speed on Multi30k (needs MULTI30K, a day)
 	$(BIN)/python benchmarks/decode_speed.py --setup
 	$(BIN)/python benchmarks/decode_speed.py --model runs/multi30k-en-fr-seed-1
 
-bench-gpu: setup ## measure training and decoding on a GPU, in a quarter of an hour
-	$(BIN)/python benchmarks/gpu.py
+bench-gpu: setup ## measure training and decoding on a GPU (a quarter of an hour; the recipes need MULTI30K)
+	$(BIN)/python benchmarks/gpu.py --minutes 15
 
 docs: setup ## write the pages that are made from the code
 	$(BIN)/python docs/attention/make_worked_numbers.py

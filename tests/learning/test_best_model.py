@@ -146,10 +146,10 @@ class Echo:
         self.tokenizer = self
         self.config = TokenizerConfig(**config)
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Any]:
+    def score(self, sources: Sequence[str], targets: Sequence[str], **_: int) -> list[Any]:
         return []
 
-    def translate(self, sources: Sequence[str]) -> list[Translation]:
+    def translate(self, sources: Sequence[str], **_: int) -> list[Translation]:
         lines = (unicodedata.normalize("NFC", pair.target) for pair in self._pairs)
         if self.config.lowercase:
             lines = (line.lower() for line in lines)

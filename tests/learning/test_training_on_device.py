@@ -78,16 +78,21 @@ def write_recipe(folder: Path, training: dict[str, Any]) -> str:
 def test_a_run_there_has_the_losses_and_weights_of_one_on_the_processor(
     tmp_path: Path, training: dict[str, Any], run_here: Run, run_there: Callable[..., str]
 ) -> None:
-    recipe = write_recipe(tmp_path, training | {"log_every": 1})
+    recipe = write_recipe(tmp_path, training)
     here, there = tmp_path / "here", tmp_path / "there"
-    done = run_here("train", recipe, "-o", str(here), "--set=training.device=cpu")
+    words = ["train", recipe, "--set=training.log_every=1"]
+    done = run_here(*words, "-o", str(here), "--set=training.device=cpu")
     assert done.returncode == 0, done.stderr
-    run_there(TRAIN, "train", recipe, "-o", str(there))
+    run_there(TRAIN, *words, "-o", str(there))
+    assert len(read_metrics(here)) == 8
     for ours, theirs in zip(read_metrics(here), read_metrics(there), strict=True):
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
     weights, expected = (load_file(run / "bundle" / "model.safetensors") for run in (there, here))
     for name, weight in expected.items():
         assert weights[name].sub(weight).abs().max() < 1e-5, name
+    end = "of its best products ("
+    assert end in (there / "log.txt").read_text()
+    assert end not in (here / "log.txt").read_text()
 
 
 def test_a_run_there_that_is_interrupted_ends_with_the_same_bytes(
@@ -103,6 +108,77 @@ def test_a_run_there_that_is_interrupted_ends_with_the_same_bytes(
     for name in ("optimizer", "averaging"):
         file = f"{last}/{name}.safetensors"
         assert (whole / file).read_bytes() == (resumed / file).read_bytes()
+
+
+VALIDATE = f"""
+{NO_REPORT}
+import json
+import sys
+from unittest import mock
+import torch
+from pretended_device import pretended_device
+from taped_graphs import TapedGraphs
+from pellucid.cli.main import main
+from pellucid.training.run import validator
+
+is_full = sys.argv.pop() == "full"
+validate = validator.validate_model
+graphs = []
+
+def watch(translator, pairs, **how):
+    place = translator.model.output_weight.device.type
+    if is_full and place != "cpu":
+        print(json.dumps([place]))
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+    found = validate(translator, pairs, **how)
+    print(json.dumps([place, id(translator), sum(one.num_repeated for one in graphs)]), flush=True)
+    return found
+
+def make(device):
+    if device.type == "cpu":
+        return None
+    graphs.append(TapedGraphs(device, is_taped=False))
+    return graphs[-1]
+
+validator.validate_model = watch
+with pretended_device(), mock.patch("pellucid.decode.on_pytorch.make_graphs", make):
+    main()
+"""
+
+
+def validations(said: str) -> list[list[Any]]:
+    return [json.loads(line) for line in said.splitlines() if line.startswith("[")]
+
+
+@pytest.mark.parametrize("averaging", ["none", "running"])
+def test_validation_is_made_there_with_the_figures_of_the_processor(
+    tmp_path: Path, averaging: str, run_here: Run, run_there: Callable[..., str]
+) -> None:
+    recipe = write_recipe(tmp_path, PLAIN | {"validate_every": 3, "averaging": averaging})
+    here, there = tmp_path / "here", tmp_path / "there"
+    done = run_here("train", recipe, "-o", str(here), "--set=training.device=cpu")
+    assert done.returncode == 0, done.stderr
+    said = run_there(VALIDATE, "train", recipe, "-o", str(there), "room")
+    places, translators, repeated = zip(*validations(said), strict=True)
+    assert places == ("pretended",) * 3
+    # One translator, so that what the device has recorded serves in the next validation, too.
+    assert len(set(translators)) == 1
+    assert 0 < repeated[0] < repeated[1]
+    for ours, theirs in zip(read_metrics(here), read_metrics(there), strict=True):
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
+        assert ours.get("bleu") == theirs.get("bleu")
+
+
+def test_validation_goes_to_the_processor_once_if_memory_runs_out(
+    tmp_path: Path, run_there: Callable[..., str]
+) -> None:
+    recipe = write_recipe(tmp_path, PLAIN | {"validate_every": 3})
+    run = tmp_path / "run"
+    said = run_there(VALIDATE, "train", recipe, "-o", str(run), "full")
+    assert [one[0] for one in validations(said)] == ["pretended", "cpu", "cpu", "cpu"]
+    words = "Validation runs on the processor from here on: pretended:0 has no memory left."
+    assert (run / "log.txt").read_text().count(words) == 1
+    assert sum("bleu" in one for one in read_metrics(run)) == 3
 
 
 UPDATE = """

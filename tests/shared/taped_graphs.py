@@ -6,6 +6,7 @@ number of Python's own stays as it was. So a test sees on the processor what wou
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,10 +32,18 @@ class TapedGraphs:
     Args:
         device: that of the tensors.
         is_taped: False to call the same function again in the place of a tape.
+        clock: tells the seconds of the device.
     """
 
-    def __init__(self, device: torch.device | str = "cpu", *, is_taped: bool = True) -> None:
+    def __init__(
+        self,
+        device: torch.device | str = "cpu",
+        *,
+        is_taped: bool = True,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self.device = torch.device(device)
+        self.clock = clock
         self._is_taped = is_taped
         self.num_recorded = 0
         self.num_repeated = 0
@@ -67,8 +76,13 @@ class TapedGraphs:
         for name, value in values.items():
             buffers[name].copy_(value)
 
-    def read_later(self, numbers: Tensor) -> Callable[[], list[float]]:
-        return numbers.clone().tolist
+    def mark(self) -> float:
+        return self.clock()
+
+    def read_later(self, numbers: Tensor, since: float) -> Callable[[], list[float]]:
+        found = numbers.tolist()
+        seconds = self.clock() - since
+        return lambda: [*found, seconds]
 
 
 class _Tape(TorchDispatchMode):

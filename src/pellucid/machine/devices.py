@@ -78,6 +78,15 @@ def resolve_device(asked: str) -> str:
     return asked
 
 
+def describe_device(device: torch.device) -> str:
+    """Name a device, a GPU with its maker's name: ``cuda (NVIDIA H200)``."""
+    import torch
+
+    if device.type != "cuda":
+        return str(device)
+    return f"{device} ({torch.cuda.get_device_name(device)})"
+
+
 def _count_devices() -> tuple[int, str]:
     """Count the CUDA devices; if there are none, also say why and what to do."""
     import torch

@@ -33,8 +33,14 @@ class GraphDevice(Protocol):
     def fill(self, buffers: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
         """Copy values into buffers; those on the processor travel while earlier work runs."""
 
-    def read_later(self, numbers: Tensor) -> Callable[[], list[float]]:
-        """Send numbers to the processor; the function returned waits for them."""
+    def mark(self) -> Any:
+        """Note the time at which the device gets here."""
+
+    def read_later(self, numbers: Tensor, since: Any) -> Callable[[], list[float]]:
+        """Send numbers to the processor, and after them the seconds since a mark.
+
+        The function returned waits for them.
+        """
 
 
 class CudaGraphs:
@@ -92,17 +98,21 @@ class CudaGraphs:
         for value in there.values():
             value.record_stream(current)
 
-    def read_later(self, numbers: Tensor) -> Callable[[], list[float]]:
+    def mark(self) -> Any:
+        """Record an event."""
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record(torch.cuda.current_stream(self.device))
+        return event
+
+    def read_later(self, numbers: Tensor, since: Any) -> Callable[[], list[float]]:
         """Copy to pinned memory, and remember when that will be done."""
         kept = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
         kept.copy_(numbers, non_blocking=True)
-        done = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        done.record(torch.cuda.current_stream(self.device))
+        done = self.mark()
 
         def read() -> list[float]:
             done.synchronize()
-            found: list[float] = kept.tolist()
-            return found
+            return [*kept.tolist(), since.elapsed_time(done) / 1000]
 
         return read
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pellucid.bundle import names_of_chain
 from pellucid.errors import InputError, suggestion
 from pellucid.languages.codes import are_same_language, direction, short_code
-from pellucid.machine.devices import CPU
+from pellucid.machine.devices import CPU, is_out_of_memory
 from pellucid.serve.answers.responses import Problem, about
 from pellucid.text.language_tokens import near_names
 from pellucid.wording.value_rules import show_value
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from pellucid.config.typed_options import DecodingOptions
     from pellucid.text.link_choices import UnitRule
     from pellucid.translate.links.aligning import Aligner
+    from pellucid.translate.results import Translation
     from pellucid.translate.translator import Translator
+
+Result = TypeVar("Result")
 
 log = logging.getLogger("pellucid.serve")
 
@@ -170,6 +173,56 @@ class ServedModel:
         log.warning("%s is computed on the processor now: its device has no memory left", self.name)
         return True
 
+    def in_memory(self, work: Callable[[], Result]) -> Result:
+        """Call a function, and once more on the processor if the device has no memory left.
+
+        For the computing thread only.
+        """
+        try:
+            return work()
+        except Exception as error:
+            if not (is_out_of_memory(error) and self.move_to_processor()):
+                raise
+        # Only here, since an error that is being handled keeps its tensors.
+        return work()
+
+    def stream_in_memory(
+        self, make: Callable[[], Iterator[str | Translation | None]]
+    ) -> Iterator[str | Translation | None]:
+        """Yield what a stream yields; if the device has no memory left, begin it on the processor.
+
+        What was yielded is not yielded again. For the computing thread only.
+
+        Args:
+            make: makes the stream: pieces of text, then the whole.
+
+        Raises:
+            Problem: 503, the processor would write other words than those that are out.
+        """
+        said = ""
+        try:
+            for piece in make():
+                said += piece if isinstance(piece, str) else ""
+                yield piece
+            return
+        except Exception as error:
+            if not (is_out_of_memory(error) and self.move_to_processor()):
+                raise
+        written = ""
+        for piece in make():
+            if not isinstance(piece, str):
+                yield piece
+                continue
+            written += piece
+            # Words differ only in close calls, but text that is out cannot be taken back.
+            if not (written.startswith(said) or said.startswith(written)):
+                raise Problem(
+                    503, "The memory of the device ran out in the middle. Send the text again."
+                )
+            if len(written) > len(said):
+                yield written[len(said) :]
+                said = written
+
     def aligner(
         self, units: UnitRule = "auto", layer: int | None = None, head: int | None = None
     ) -> Aligner:
@@ -216,9 +269,20 @@ class ServedChain(ServedModel):
         from pellucid.translate.chain.chained import Chain
 
         names = [one.name for one in models]
-        joined = Chain([one.translator for one in models], names, middles)
-        super().__init__(",".join(names), joined)
+        self._join = partial(Chain, names=names, middles=middles)
+        self._joined = [one.translator for one in models]
+        super().__init__(",".join(names), self._join(self._joined))
         self.models = tuple(models)
+
+    def move_to_processor(self) -> bool:
+        """Let every model compute on the processor; return False if all do already."""
+        for model in self.models:
+            model.move_to_processor()
+        before = self._joined
+        self._joined = [one.translator for one in self.models]
+        self.translator = self._join(self._joined)
+        # A request of its own may have moved a model since this chain was joined.
+        return self._joined != before
 
     def code_of(self, source: str | None, target: str | None) -> str | None:
         """Return the languages of the whole way, which `Chain.legs` takes apart."""

@@ -135,7 +135,6 @@ class Learner:
     def judged_model(self) -> EncoderDecoder:
         """Make the model that would be kept now, on the processor."""
         if self.training.averaging == "none" and self.plan.device.type == "cpu":
-            # Validation runs on the processor (decision 0010), where these very weights are.
             return self.model
         judged = make_model(self.config.model, has_output_bias=self.model.output_bias is not None)
         judged.load_state_dict(self.averaging.weights())

@@ -33,6 +33,7 @@ from pellucid.training.feed import Feed, UpdateBatches
 from pellucid.training.learner import Learner, make_bundle_config
 from pellucid.training.plain import UpdateResult
 from pellucid.training.run.checkpoint import TrainingState, delete_later_checkpoints
+from pellucid.training.run.device_work import watch_device
 from pellucid.training.run.folder import RunFolder, read_chosen
 from pellucid.training.run.interruption import Interruption
 from pellucid.training.run.limit import TimeLimit
@@ -214,6 +215,7 @@ class Trainer:
         self._first = replace(state)
         self._times = LogTimes(state)
         self._interval = Interval()
+        self._work = watch_device(self.learner)
         self._started = time.monotonic()
         self._fault = ""
 
@@ -233,7 +235,7 @@ class Trainer:
             self._validate_and_save(interruption)
         while not is_done(self.training, self.learner.state):
             self.learner.updater.start()
-            self._interval = Interval()
+            self._begin_interval()
             with closing(self.feed.updates(self.learner.state.step)) as updates:
                 for update in updates:
                     was_made = self._advance(update, bar)
@@ -266,6 +268,7 @@ class Trainer:
             state.step -= 1  # The next start makes this update.
             self._stop()
             raise
+        self._work.count(update.batches)
         num_tokens = sum(batch.num_target_tokens for batch in update.batches)
         changed = self.threads.count(num_tokens, time.monotonic() - began)
         if changed is not None:
@@ -291,6 +294,10 @@ class Trainer:
         self._record_if_due(update.epoch, rate)
         return True
 
+    def _begin_interval(self) -> None:
+        self._interval = Interval()
+        self._work.begin()
+
     @property
     def _must_know(self) -> bool:
         """True if the results of all updates are needed now, and not some updates later."""
@@ -306,6 +313,7 @@ class Trainer:
         """Count the results of updates; return True if the run must go back to a checkpoint."""
         for updated in known:
             self.learner.count(updated)
+            self._work.add(updated)
             if updated.was_made:
                 self._interval.add(updated)
             elif must_roll_back(self.learner, self.run, updated):
@@ -334,9 +342,12 @@ class Trainer:
         loss = state.recent_loss
         is_due = state.step % self.training.log.log_every == 0
         if is_due or self._times.is_line_due:
-            self.run.log(describe_interval(interval, state, self._times, epoch, rate))
+            line = describe_interval(interval, state, self._times, epoch, rate)
+            self.run.log(line + self._work.describe_line(interval.seconds))
         if not is_due:
             return
+        if advice := self._work.end_line(interval.seconds):
+            self.run.log(advice)
         self._metrics.add(
             "train",
             {
@@ -349,7 +360,7 @@ class Trainer:
                 "gradient_norm": interval.gradient_norm,
             },
         )
-        self._interval = Interval()
+        self._begin_interval()
         state.unlogged_tokens = 0
         state.unlogged_loss = 0.0
         state.logged_loss = loss
@@ -400,7 +411,7 @@ class Trainer:
         self.learner.state.seconds = time.monotonic() - self._started
         self._limit.note_validation(self._validator.seconds)
         self._validator.keep_if_better(found)
-        self._interval = Interval()
+        self._begin_interval()
         self._save()
 
     def _save(self) -> bool:
@@ -442,6 +453,8 @@ class Trainer:
             f"validation {describe_best(state, training.best_by)} at step {state.best_step}. "
             f"The model is in {self.run.bundle}."
         )
+        if said := self._work.summarize():
+            self.run.log(said)
         if read_chosen(self.run.path):  # The recipe does not plan everything itself.
             self.run.log(describe_next(training, state, len(self.prepared.store)))
         self._saver.write_report()

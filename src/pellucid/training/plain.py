@@ -99,6 +99,7 @@ class UpdateResult:
         was_made: False if loss or gradient was not finite: the weights are as they were.
         was_split: True if memory ran out, so that `Updater` cut batches.
         seconds_waited: time in which this process waited for the other ranks.
+        seconds_worked: time that a device took which repeats updates by itself.
         step: the update's number, if others have begun since.
     """
 
@@ -108,6 +109,7 @@ class UpdateResult:
     was_made: bool
     was_split: bool = False
     seconds_waited: float = field(default=0.0, compare=False)
+    seconds_worked: float = field(default=0.0, compare=False)
     step: int | None = None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +14,7 @@ from pellucid.evaluation.statistics import Scoring
 from pellucid.evaluation.tokenization import DEFAULT, choose_tokenizer
 from pellucid.text.outside import Outside
 from pellucid.text.reading.sentence_pairs import SentencePair
+from pellucid.translate.text_translator import BATCH_TOKENS
 from pellucid.translate.translator import Translator
 
 BestBy = Literal["auto", "bleu", "chrf", "loss"]
@@ -100,7 +100,9 @@ class Validation:
         return text
 
 
-def validate_model(translator: Translator, pairs: Sequence[SentencePair]) -> Validation:
+def validate_model(
+    translator: Translator, pairs: Sequence[SentencePair], *, batch_tokens: int = BATCH_TOKENS
+) -> Validation:
     """Translate the validation text greedily and score the true translations.
 
     Both sides are compared in the model's own normalization. BLEU's tokenizer depends on the text
@@ -108,12 +110,18 @@ def validate_model(translator: Translator, pairs: Sequence[SentencePair]) -> Val
     """
     sources = [pair.source for pair in pairs]
     targets = [pair.target for pair in pairs]
-    scored = [result for result in translator.score(sources, targets) if result.error is None]
+    scored = [
+        result
+        for result in translator.score(sources, targets, batch_tokens=batch_tokens)
+        if result.error is None
+    ]
     num_tokens = sum(len(result.ids) for result in scored)
     loss = math.nan
     if num_tokens:
         loss = -sum(result.log_probability for result in scored) / num_tokens
-    translations = tuple(translation.text for translation in translator.translate(sources))
+    translations = tuple(
+        translation.text for translation in translator.translate(sources, batch_tokens=batch_tokens)
+    )
     form = Form.of_model(translator.tokenizer.config)
     hypotheses = form.apply(translations)
     references = form.apply(targets)
@@ -128,13 +136,6 @@ def validate_model(translator: Translator, pairs: Sequence[SentencePair]) -> Val
         num_too_long=len(pairs) - len(scored),
         is_bleu_useful=is_bleu_useful,
     )
-
-
-def time_validation(translator: Translator, pairs: Sequence[SentencePair]) -> float:
-    """Measure how long a validation takes: seconds a pair."""
-    began = time.monotonic()
-    validate_model(translator, pairs)
-    return (time.monotonic() - began) / len(pairs)
 
 
 def describe_measuring(

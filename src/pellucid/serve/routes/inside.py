@@ -54,7 +54,8 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         if is_json:
             refuse_given(body, ["n_best"], "Accept: application/json")  # It holds one trace.
             most_bytes = min(most_bytes, limits.response_bytes // BYTES_IN_JSON)
-        work = partial(compute_look, model, body, most_bytes=most_bytes, is_json=is_json)
+        looking = partial(compute_look, model, body, most_bytes=most_bytes, is_json=is_json)
+        work = partial(model.in_memory, looking)
         chunks = await scheduler.call(work, cost=estimate_look(model, body))
         parts.count(model, "look")
         media_type = "application/json" if is_json else "application/octet-stream"
@@ -63,7 +64,7 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
     async def change(body: Any) -> Response:
         """Translate one line again under changes of the model: cut heads, edges or words."""
         model = parts.choose(body)
-        work = partial(compute_change, model, body)
+        work = partial(model.in_memory, partial(compute_change, model, body))
         found = await scheduler.call(work, cost=estimate_change(body))
         parts.count(model, "change")
         return reply(found, most_bytes=limits.response_bytes)

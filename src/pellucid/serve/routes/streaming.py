@@ -72,7 +72,7 @@ async def stream_translation(parts: Parts, body: Any, model: ServedModel) -> Res
         yield from stream
         yield stream.translation
 
-    pieces = parts.scheduler.stream(make, cost=cost)
+    pieces = parts.scheduler.stream(lambda: model.stream_in_memory(make), cost=cost)
     # What is wrong with a request shows at the first piece, before the answer begins.
     first = await anext(pieces)
     parts.count(model, "stream")

@@ -63,19 +63,24 @@ class Interval:
         self._started += seconds
 
     @property
+    def seconds(self) -> float:
+        """Time of training since then."""
+        return max(1e-9, time.monotonic() - self._started)
+
+    @property
     def tokens_per_second(self) -> float:
         """Target tokens per second, without padding."""
-        return self._tokens / max(1e-9, time.monotonic() - self._started)
+        return self._tokens / self.seconds
 
     @property
     def share_waited(self) -> float:
         """Share of the time in which this process waited for other ranks."""
-        return self._waited / max(1e-9, time.monotonic() - self._started)
+        return self._waited / self.seconds
 
     @property
     def seconds_per_update(self) -> float:
         """Mean time of an update."""
-        return (time.monotonic() - self._started) / max(1, self._num_updates)
+        return self.seconds / max(1, self._num_updates)
 
 
 STEPS_BEFORE_ESTIMATE = 20

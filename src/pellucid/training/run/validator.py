@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
+import torch
+
+from pellucid.machine.devices import is_out_of_memory
 from pellucid.machine.hardware import some_threads
 from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.training.learner import Learner
@@ -20,10 +24,15 @@ from pellucid.training.run.saving import Saver
 from pellucid.training.start.prepare import PreparedData
 from pellucid.training.validation import (
     Validation,
-    time_validation,
     validate_model,
 )
 from pellucid.translate.translator import Translator
+
+SECONDS_TO_TIME = 1.0
+"""Time that a measured validation on a device should take: below, most of it is its start."""
+
+TOKENS_ON_DEVICE = 1 << 15
+"""Positions that a device validates at once: at the size ``big`` half a gigabyte of activations."""
 
 
 class Validator:
@@ -54,6 +63,8 @@ class Validator:
         self._training = learner.training
         self._saver = saver
         self._metrics = metrics
+        self._device = learner.plan.device
+        self._translator: Translator | None = None
         self.seconds = 0.0
 
     @property
@@ -72,9 +83,7 @@ class Validator:
         learner = self._learner
         state = learner.state
         learner.require_finite_weights()
-        translator = Translator(learner.judged_model(), learner.tokenizer)
-        with some_threads(learner.plan.threads):  # Last digits of a search may depend on them.
-            found = validate_model(translator, self._pairs)
+        found = self._measure(self._pairs)
         # A validation that is repeated after an interruption is recorded once.
         if state.step != state.validated_step:
             self._metrics.add(
@@ -113,10 +122,49 @@ class Validator:
 
     def time_a_pair(self) -> float:
         """Measure how long a validation takes before there was one: seconds a pair."""
+        pairs = self._prepared.validation
+        number = TIMED_PAIRS
+        while True:
+            began = time.monotonic()
+            self._measure(pairs[:number])
+            seconds = time.monotonic() - began
+            # Elsewhere the first sentences start libraries, and a few take as long as many.
+            is_sure = self._device.type == "cpu" or seconds > SECONDS_TO_TIME
+            if is_sure or number >= len(pairs):
+                return seconds / min(number, len(pairs))
+            number *= 4
+
+    def _measure(self, pairs: Sequence[SentencePair]) -> Validation:
+        """Measure on the device of training, or on the processor if there is no memory left."""
+        # Last digits of a search may depend on the number of threads.
+        with some_threads(self._learner.plan.threads):
+            try:
+                return self._measure_there(pairs)
+            except RuntimeError as error:
+                if self._device.type == "cpu" or not is_out_of_memory(error):
+                    raise
+            # Only here, since an error that is being handled keeps its tensors.
+            self._translator = None
+            self._run.log(
+                f"Validation runs on the processor from here on: {self._device} has no memory left."
+            )
+            self._device = torch.device("cpu")
+            torch.cuda.empty_cache()
+            return self._measure_there(pairs)
+
+    def _measure_there(self, pairs: Sequence[SentencePair]) -> Validation:
         learner = self._learner
-        with some_threads(learner.plan.threads):
+        if self._device.type == "cpu":
+            # Made anew, since what decodes prepares the weights for the processor once.
             translator = Translator(learner.judged_model(), learner.tokenizer)
-            return time_validation(translator, self._prepared.validation[:TIMED_PAIRS])
+            return validate_model(translator, pairs)
+        # Kept with its memory, so that the steps that the device has recorded serve again.
+        if self._translator is None:
+            model = learner.judged_model().to(self._device)
+            self._translator = Translator(model, learner.tokenizer)
+        else:
+            self._translator.model.load_state_dict(learner.averaging.weights())
+        return validate_model(self._translator, pairs, batch_tokens=TOKENS_ON_DEVICE)
 
     @property
     def _pairs(self) -> list[SentencePair]:

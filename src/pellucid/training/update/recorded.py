@@ -97,6 +97,7 @@ class RecordedUpdates:
             # The same memory in every update; autograd adds to a gradient that is there.
             parameter.grad = gradient
         training = self._training
+        began = self._schedule.graphs.mark()
         for piece in pieces:
             dropout = DropoutOnDevice(
                 training.dropout,
@@ -128,16 +129,18 @@ class RecordedUpdates:
         result = UpdateResult(
             math.nan, math.nan, num_tokens, was_made=False, was_split=was_split, step=step
         )
-        self._unread.append((result, self._schedule.graphs.read_later(self._numbers)))
+        read = self._schedule.graphs.read_later(self._numbers, began)
+        self._unread.append((result, read))
 
     def read(self, *, most_unread: int = LATE) -> list[UpdateResult]:
         """Read results, the oldest first, until at most so many updates have none."""
         found = []
         while len(self._unread) > most_unread:
             result, read = self._unread.popleft()
-            loss, norm = read()
+            loss, norm, seconds = read()
             is_finite = math.isfinite(loss) and math.isfinite(norm)
-            found.append(replace(result, loss=loss, gradient_norm=norm, was_made=is_finite))
+            result = replace(result, loss=loss, gradient_norm=norm, seconds_worked=seconds)
+            found.append(replace(result, was_made=is_finite))
         return found
 
     def _add_gradient(
