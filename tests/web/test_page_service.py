@@ -137,16 +137,17 @@ def test_models_of_other_programs_answer_as_demo_does(
     reader.click_text("Why")
     reader.wait("document.querySelector('.costs li')")
     # Each piece, and what names the language, was hidden in turn.
-    source = translator.look(text, to=to).source_tokens[:-1]
-    shown = [word.removeprefix("▁").strip() for word in source]
+    source = translator.look(text, to=to).source_tokens
+    shown = [word.removeprefix("▁").strip() for word in source[:-1]]
     assert reader.texts(".costs .name") == shown
 
     change = "cut decoder.0.cross.0"
     reader.run(f"location.hash += '&change={change.replace(' ', '+')}'")
     reader.wait("document.body.textContent.includes('With these changes')")
     reader.settle()
-    changed = translator.changed(change).translate([text], to=to, beam=1, clean=False, split="none")
-    assert reader.target.strip() == changed[0].text
+    how = {"beam": 1, "clean": False, "split": "none", "max_length": 2 * len(source) + 20}
+    changed = translator.changed(change).translate(text, to=to, **how)
+    assert reader.target.strip() == changed.text
 
     if number:
         # Who chooses the language of the other side exchanges them.
