@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from pellucid import convert, load
 from pellucid.errors import InputError
 from pellucid.serve.models import Models, load_models
 from pellucid.translate.chain.chained import Chain
+from pellucid.translate.chain.legs import find_middles
+from pellucid.translate.results import ModelLanguages
 
 CAT = "the cat sleeps here"
 SHORT: dict[str, Any] = {"max_length": 12}
@@ -74,10 +77,43 @@ def test_languages_that_no_model_has_or_needs_are_refused(folders: dict[str, str
         with pytest.raises(InputError) as refused:
             chain.translate(CAT, **how)
         assert words in str(refused.value).replace("--from LANGUAGE", "source_language"), how
-    with pytest.raises(InputError, match="nllb and mbart both have several"):
-        pellucid.chain(folders["nllb"], folders["mbart"])
-    met = Chain([load(folders["nllb"]), load(folders["mbart"])], ["a", "b"], ["en"])
-    assert met.legs("fr:ka") == ("fr:en", "en:ka")
+    both = pellucid.chain(folders["nllb"], folders["mbart"])
+    for chain, how, words in (
+        (both, {"source_language": "zh-Hant"}, "cannot guess which are meant"),
+        (both, {"to": "ka"}, "cannot guess which are meant"),
+        (both, {"source_language": "ka", "to": "ka"}, "source language must be one that"),
+        (both, {"source_language": "English", "to": "ka"}, "Leave nllb out"),
+        (both, {"source_language": "zh-Hant", "to": "en"}, "Leave mbart out"),
+        (after, {"source_language": "oc", "to": "fr"}, "Leave nllb out"),
+    ):
+        with pytest.raises(InputError, match=words):
+            chain.translate(CAT, **how)
+
+
+def test_the_command_joins_two_models_of_many_languages_in_english(
+    folders: dict[str, str], run_here: Run
+) -> None:
+    name = f"{folders['nllb']},{folders['mbart']}"
+    given = ("--from", "zh-Hant", "--to", "Georgian", "--set", "decoding.max_length=12", "--json")
+    made = run_here("translate", name, *given, stdin=f"{CAT}\n")
+    assert made.returncode == 0, made.stderr
+    (found,) = [json.loads(line) for line in made.stdout.splitlines()]
+    middle = load(folders["nllb"]).translate(CAT, source_language="zh-Hant", to="en", **SHORT)
+    assert found["through"][0]["translation"] == middle.text
+    last = load(folders["mbart"]).translate(middle.text, source_language="en", to="ka", **SHORT)
+    assert found["translation"] == last.text
+    refused = run_here("translate", name, "--from", "en", "--to", "ka", stdin=f"{CAT}\n")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.count("error:") == 1
+
+
+def test_models_without_a_common_language_are_not_joined(folders: dict[str, str]) -> None:
+    class Other:
+        tokenizer = load(folders["mbart"]).tokenizer
+        languages = ModelLanguages("", "", ("ka_GE", "sw_KE"))
+
+    with pytest.raises(InputError, match="none in common"):
+        find_middles([load(folders["nllb"]), Other()], ["a", "b"])  # type: ignore[list-item]
 
 
 def test_the_command_translates_through_a_model_of_many_languages(

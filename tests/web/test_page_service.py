@@ -9,8 +9,11 @@ import pytest
 from browser import Browser
 from page_reader import PageReader
 from served import Live
+from small_fairseq import write_model as write_fairseq
+from small_marian import write_theirs as write_marian
 from small_words import SENTENCES, make_words_bundle
 
+from pellucid import convert
 from pellucid.serve.models import Models, load_models
 from pellucid.serve.routes.page_route import make_service_page
 
@@ -102,3 +105,63 @@ def test_page_of_the_server_is_open_and_cannot_be_framed(served: Live) -> None:
     assert answer.headers["X-Frame-Options"] == "DENY"
     assert '"name":"large"' in answer.text
     assert str(Path.cwd()) not in answer.text
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """Models in the form of OPUS-MT and of NLLB, whose words are pieces."""
+    folder = tmp_path_factory.mktemp("foreign")
+    write_marian(folder / "their-opus", encoder_layers=2, decoder_layers=1)
+    write_fairseq(folder / "their-nllb", "nllb", "narrow")
+    for name in ("opus", "nllb"):
+        convert(folder / f"their-{name}", folder / name)
+    with Live(load_models({name: str(folder / name) for name in ("opus", "nllb")})) as server:
+        yield server
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_models_of_other_programs_answer_as_demo_does(
+    browser: Browser, foreign: Live, number: int
+) -> None:
+    text = "the cat"
+    reader = PageReader(browser, Address(f"{foreign.url}/"), f"#view=look&source={number}")  # type: ignore[arg-type]
+    reader.type(text)
+    translator = list(foreign.service.models)[number].translator
+    to = ("fra", "eng_Latn:fra_Latn")[number]
+    (expected,) = translator.translate([text], to=to, beam=1, clean=False, split="none")
+    assert reader.target.strip() == expected.text, reader.texts("[role=alert]")
+    config = translator.config
+    layers = config.num_encoder_layers + 2 * config.num_decoder_layers
+    assert len(reader.texts("button.head")) == layers * config.num_heads
+
+    reader.click_text("Why")
+    reader.wait("document.querySelector('.costs li')")
+    # Each piece, and what names the language, was hidden in turn.
+    source = translator.look(text, to=to).source_tokens
+    shown = [word.removeprefix("▁").strip() for word in source[:-1]]
+    assert reader.texts(".costs .name") == shown
+
+    change = "cut decoder.0.cross.0"
+    reader.run(f"location.hash += '&change={change.replace(' ', '+')}'")
+    reader.wait("document.body.textContent.includes('With these changes')")
+    reader.settle()
+    how = {"beam": 1, "clean": False, "split": "none", "max_length": 2 * len(source) + 20}
+    changed = translator.changed(change).translate(text, to=to, **how)
+    assert reader.target.strip() == changed.text
+
+    if number:
+        # Who chooses the language of the other side exchanges them.
+        choose = "document.querySelector('[aria-label=\"{}\"]')"
+        field = choose.format("To")
+        reader.run(
+            f"{field}.value = 'eng_Latn';"
+            f" {field}.dispatchEvent(new Event('change', {{ bubbles: true }}))"
+        )
+        reader.settle()
+        (expected,) = translator.translate(
+            [text], to="fra_Latn:eng_Latn", beam=1, clean=False, split="none"
+        )
+        assert reader.target.strip() == expected.text
+        assert reader.run(f"{choose.format('From')}.value") == "fra_Latn"
+        assert any("--from fra_Latn --to eng_Latn" in one for one in reader.texts("code, pre"))
+    assert not browser.problems

@@ -9,6 +9,8 @@ const STATE: State = {
   isOpen: true,
   isPresented: true,
   text: "The <b>pizza</b> & 50 % #1 «été»",
+  from: "eng_Latn",
+  to: "zho_Hant",
   source: 1,
   head: { part: "decoder", layer: 1, kind: "cross", head: 2 },
   stage: "scaled",

@@ -76,7 +76,7 @@ export const MEASURES: readonly Measure[] = [
     name: "occlusion",
     title: "Occlusion",
     isSigned: true,
-    meaning: "How many times less likely the French word becomes when this word is left out.",
+    meaning: "How many times less likely the written word becomes when this word is left out.",
     trust: "The model’s real prediction, for a sentence it may never have met; if two words say the same, leaving one out changes little.",
   },
 ];

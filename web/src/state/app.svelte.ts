@@ -1,7 +1,7 @@
 /** The state that all views share. A view changes it; the answer and the link follow. */
 
 import { writeChange, type Change } from "../model/changes";
-import type { Answer, Source } from "../trace/source";
+import { languagesOf, type Answer, type Languages, type Source } from "../trace/source";
 import { clearestHead } from "../trace/figures";
 import { itemAt } from "../model/items";
 import { argmax, row as rowOf, sizesOf } from "../model/tensor";
@@ -33,12 +33,20 @@ export const switchesFor = (source: Source | undefined, text: string) =>
     return source.isRemote || source.reads(itemAt(texts, 1 - now)) ? [{ pair, texts, now }] : [];
   });
 
+const nameOf = (source: Source | undefined, code: string) => source?.choices?.names[code] ?? LANGUAGES[code] ?? code;
+
 /** Sentences to begin with: those whose words a model has, as far as is known. */
-export const examplesFor = (source?: Source) =>
-  source?.isLive && ["", "en"].includes(source.languages.source) ? EXAMPLES.filter((text) => source.isRemote || source.reads(text)) : [];
+export function examplesFor(source: Source | undefined, state: State): string[] {
+  if (!source?.isLive) return [];
+  const name = nameOf(source, languagesOf(source, state).source);
+  return ["", "English"].includes(name) ? EXAMPLES.filter((text) => source.isRemote || source.reads(text)) : [];
+}
 
 /** Whether a token is one that a reader may ask about: no sign of the model's own, such as `<unk>`. */
 export const isWord = (token = "") => Boolean(token.trim()) && !/^<.+>$/.test(token);
+
+/** What is asked of a translation, which another one does not have. */
+const UNASKED: Partial<State> = { prefix: [], changes: [], word: null, row: null, column: null, duel: "" };
 
 const tokensOf = (answer: Answer | null) => answer?.trace.records.predictedTokens ?? [];
 
@@ -82,7 +90,7 @@ export class App {
     this.data = readData();
     const first = this.data.sources[0];
     const start = readLink(new URLSearchParams(this.data.start).toString());
-    if (!start.text) start.text = examplesFor(first)[0] ?? "";
+    if (!start.text) start.text = examplesFor(first, start)[0] ?? "";
     this.state = readLink(location.hash, start);
     addEventListener("hashchange", () => {
       if (location.hash !== writeLink(this.state)) this.set(readLink(location.hash, this.state), false);
@@ -92,7 +100,7 @@ export class App {
 
   /** Whether the answer is about another line than the one in view, until the new one is there. */
   get isOld(): boolean {
-    return this.answered.text !== this.state.text || this.answered.source !== this.state.source;
+    return (["text", "source", "from", "to"] as const).some((name) => this.answered[name] !== this.state[name]);
   }
 
   get source(): Source | undefined {
@@ -120,11 +128,22 @@ export class App {
     return found ?? clearestHead(trace, part, kind);
   }
 
+  /** The codes of both languages. */
+  get pair(): Languages {
+    return this.source ? languagesOf(this.source, this.state) : { source: "", target: "" };
+  }
+
   /** The names of both languages. */
   get languages(): string[] {
-    const { source = "", target = "" } = this.source?.languages ?? {};
-    const name = (code: string, unknown: string) => LANGUAGES[code] ?? (code || unknown);
-    return [name(source, "Source"), name(target, "Target")];
+    const { source, target } = this.pair;
+    return [nameOf(this.source, source) || "Source", nameOf(this.source, target) || "Target"];
+  }
+
+  /** Choose a language; who chooses that of the other side exchanges them. */
+  chooseLanguage(side: "from" | "to", code: string): void {
+    const { source, target } = this.pair;
+    const exchanged = side === "from" ? code === target && { to: source } : code === source && { from: target };
+    this.set({ [side]: code, ...exchanged, ...UNASKED });
   }
 
   /** Go inside the model, cut each head in turn, and show one that the word needs, or that takes most from it. */
@@ -207,7 +226,7 @@ export class App {
     const link = writeLink(this.state);
     if (isNew) history.pushState(null, "", link);
     else history.replaceState(null, "", link);
-    const asks: (keyof State)[] = ["text", "source", "decoding", "prefix", "changes"];
+    const asks: (keyof State)[] = ["text", "source", "from", "to", "decoding", "prefix", "changes"];
     if (asks.some((name) => before[name] !== this.state[name])) void this.ask();
   }
 
@@ -218,7 +237,7 @@ export class App {
   setText(text: string): void {
     if (text === this.state.text) return;
     if (!EXAMPLES.includes(this.state.text) && this.answer) this.left = this.state.text;
-    this.set({ text, prefix: [], changes: [], word: null, row: null, column: null, duel: "" });
+    this.set({ text, ...UNASKED });
   }
 
   toggle(change: Change): void {
@@ -240,10 +259,10 @@ export class App {
     // Let the page show that it is busy before the computation begins.
     await new Promise((done) => setTimeout(done));
     if (number !== this.asked) return;
-    const { text, decoding, prefix, changes } = this.state;
+    const { text, from, to, decoding, prefix, changes } = this.state;
     try {
       const isKnown = (id: number) => id < (source.model?.carried.target_vocabulary.length ?? Infinity);
-      const question = { text, decoding, prefix: prefix.filter(isKnown), changes: [] };
+      const question = { text, from, to, decoding, prefix: prefix.filter(isKnown), changes: [] };
       const written = (text: string) => {
         if (number === this.asked) this.written = text;
       };
@@ -276,9 +295,8 @@ export class App {
     if (!source?.load || !answer || this.isBusy || source.hasAll?.(answer, place)) return;
     const number = this.asked;
     this.isBusy = true;
-    const { text, decoding, prefix, changes } = this.state;
     try {
-      const more = await source.load({ text, decoding, prefix, changes }, answer, place);
+      const more = await source.load(this.state, answer, place);
       if (number !== this.asked) return;
       if (this.unchanged === this.answer) this.unchanged = more;
       this.answer = more;

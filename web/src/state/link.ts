@@ -38,6 +38,9 @@ export interface State extends Scene {
   /** Whether the page is shown to a room: in large letters, without what is not looked at. */
   isPresented: boolean;
   text: string;
+  /** The codes of the languages, of a model that has several; empty for the usual ones. */
+  from: string;
+  to: string;
   source: number;
   head: HeadPlace | null;
   stage: Stage;
@@ -63,6 +66,8 @@ export const START: State = {
   isOpen: false,
   isPresented: false,
   text: "",
+  from: "",
+  to: "",
   source: 0,
   head: null,
   stage: "weights",
@@ -89,6 +94,8 @@ export function writeLink(state: State): string {
   if (state.isOpen) put("open", 1, 0);
   if (state.isPresented) put("present", 1, 0);
   put("text", state.text, "");
+  put("from", state.from, "");
+  put("to", state.to, "");
   put("source", state.source, 0);
   if (state.head) put("head", writeHead(state.head), "");
   put("stage", state.stage, START.stage);
@@ -141,6 +148,8 @@ export function readLink(hash: string, start: State = START): State {
     isOpen: link.has("open") || scene.isOpen,
     isPresented: link.has("present") || start.isPresented,
     text: link.get("text") ?? start.text,
+    from: link.get("from") ?? start.from,
+    to: link.get("to") ?? start.to,
     source: whole("source", start.source),
     head,
     stage: among("stage", STAGES, start.stage),

@@ -3,7 +3,7 @@
 import { itemAt } from "../model/items";
 import { largest, logSumExp } from "../model/tensor";
 import type { Answer, Source } from "../trace/source";
-import { align, type Aligned } from "./align";
+import { align, bare, type Aligned } from "./align";
 
 const PAIRS = [
   ["il", "elle"],
@@ -14,8 +14,8 @@ const PAIRS = [
   ["Er", "Sie"],
 ];
 /** A pronoun, maybe after another word as in *qu'il*. */
-const PRONOUN = /^(.*['’])?(elle|il|elles|ils|er|sie|es)$/i;
-export const SOURCE_PRONOUN = /^(it|they|them|he|she)$/i;
+const PRONOUN = /^▁?(.*['’])?(elle|il|elles|ils|er|sie|es)$/i;
+export const SOURCE_PRONOUN = /^▁?(it|they|them|he|she)$/i;
 
 /** The pronoun of a token, in small letters, and the other one of its pair; null if the token is none. */
 export function pronounOf(token: string): { pronoun: string; other: string; pair: string[] } | null {
@@ -39,8 +39,8 @@ export interface Chance {
   share: number;
 }
 
-/** A word without what is elided before it: *elle* of *qu'elle*. */
-const formOf = (token = "") => token.replace(/^.*['’]/, "").toLowerCase();
+/** A word without the sign of a space and what is elided before it: *elle* of *qu'elle*. */
+const formOf = (token = "") => token.replace(/^(.*['’]|▁)/, "").toLowerCase();
 
 /** The id of the other gender or number of a written word, the likeliest if there are several; undefined if there is none. */
 export function rivalId(source: Source, { trace }: Answer, row: number): number | undefined {
@@ -52,7 +52,7 @@ export function rivalId(source: Source, { trace }: Answer, row: number): number 
 /** That form, as a word; empty if a word has none, or its row no logits. */
 export function rivalOf(source: Source, answer: Answer, row: number): string {
   const id = rivalId(source, answer, row);
-  return id === undefined ? "" : source.token(id);
+  return id === undefined ? "" : bare(source.token(id));
 }
 
 const formsOf = new WeakMap<Answer, string[]>();

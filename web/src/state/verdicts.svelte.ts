@@ -131,12 +131,12 @@ export class Verdicts {
     const { source, unchanged, answer } = this.app;
     if (!source?.isLive || !unchanged || !answer) return false;
     const due = all.map((one) => [...inForce, ...one]).filter((one) => !this.tried.has(keyOf(one)));
-    const { text, decoding, prefix } = this.app.state;
+    const { text, from, to, decoding, prefix } = this.app.state;
     const keep = (found: Answer, changes: Change[]) => {
       const losses = lossesOf(source, inForce.length ? answer : unchanged, found);
       this.tried = new Map(this.tried).set(keyOf(changes), { tokens: found.trace.records.predictedTokens, losses });
     };
-    return this.each(name, due, (changes) => source.ask({ text, decoding, prefix, changes }), keep, delay);
+    return this.each(name, due, (changes) => source.ask({ text, from, to, decoding, prefix, changes }), keep, delay);
   }
 
   /** Cut each head in turn. */

@@ -4,14 +4,15 @@ import type { Tensor } from "../model/tensor";
 import { edgesTo, writeChange, type Change } from "../model/changes";
 import { plain, trim } from "../model/tokenizer";
 import { NO_NOTES, type Notes } from "../notes/notes";
-import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
+import { languagesOf, Problem, type Answer, type Choices, type Languages, type Measured, type Question, type Source } from "./source";
 import { parseHead, readRecords, siteOf, Trace, type CarriedRecords, type HeadPlace } from "./trace";
 
 /** What the page knows of a server's model. */
 export interface CarriedService {
   name: string;
   command: string;
-  languages: { source: string; target: string };
+  languages: Languages;
+  choices?: Choices;
   model_hash: string;
   taught_head: string;
   about: string;
@@ -56,6 +57,9 @@ export class ServiceModel implements Source {
   get languages() {
     return this.carried.languages;
   }
+  get choices() {
+    return this.carried.choices;
+  }
   get rivals() {
     return this.carried.rivals;
   }
@@ -81,7 +85,7 @@ export class ServiceModel implements Source {
   }
 
   async measure(): Promise<Measured> {
-    throw new Problem("A server makes no measures. Use: pellucid look MODEL TEXT --measure");
+    throw new Problem("A server makes no measures.");
   }
 
   /** The server does not say which words it has; a model of pieces reads every word. */
@@ -111,12 +115,13 @@ export class ServiceModel implements Source {
     const isGreedy = prefix.length > 0 || changes.length > 0;
     if (question.written && !isGreedy && !target) {
       const { n_best: _, ...first } = { n_best: 1, ...search };
-      await this.stream({ texts: text, split: "none", ...first }, question.written, signal);
+      await this.stream({ texts: text, split: "none", ...this.pair(question), ...first }, question.written, signal);
     }
     const logits = this.carried.vocabulary_size * USUAL_TOKENS <= MOST_LOGITS ? ["logits"] : [];
     const { records, arrays } = await this.look(
       {
         text,
+        ...this.pair(question),
         clean: true,
         stages: ["weights", ...logits],
         ...(target ? { target_ids: target } : isGreedy ? {} : search),
@@ -140,6 +145,7 @@ export class ServiceModel implements Source {
     const { records, arrays } = answer.trace;
     const found = await this.look({
       text: answer.text,
+      ...this.pair(question),
       clean: true,
       target_ids: records.predictedIds,
       heads: `${place.part}.${place.layer}`,
@@ -151,6 +157,13 @@ export class ServiceModel implements Source {
 
   hasAll(answer: Answer, place: HeadPlace): boolean {
     return answer.trace.has(`${siteOf(place)}.query`);
+  }
+
+  /** The languages as the server asks for them; none if its model has one pair. */
+  private pair(question: Question): { source_language?: string; target_language?: string } {
+    if (!this.choices) return {};
+    const { source, target } = languagesOf(this, question);
+    return { ...(this.choices.has_source ? { source_language: source } : {}), target_language: target };
   }
 
   private async stream(body: object, written: (text: string) => void, signal: AbortSignal): Promise<void> {
@@ -224,9 +237,8 @@ function toServer(change: Change): string[] {
     case "temperature":
     case "no-scale":
     case "no-mask":
-      throw new Problem("A server changes heads, edges and words only. Take this change back.");
     case "move":
-      throw new Problem("A server does not move words. Take this change back.");
+      throw new Problem("A server changes heads and edges, and hides words, no more. Take this change back.");
     default:
       return [writeChange(change)];
   }

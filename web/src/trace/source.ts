@@ -18,6 +18,9 @@ export interface Question {
   /** Target ids to begin with. */
   prefix: number[];
   changes: Change[];
+  /** The languages, for a source that has several. */
+  from?: string;
+  to?: string;
   /** The target to replay instead of a decoded one, `</s>` included. */
   target?: number[];
   /** Is called with the text so far, by a source that writes it piece by piece. */
@@ -40,7 +43,9 @@ export interface Source {
   readonly name: string;
   /** The model as a command names it; empty if that is not known. */
   readonly command: string;
-  readonly languages: { source: string; target: string };
+  readonly languages: Languages;
+  /** The languages to choose from, of a model that has several: the names by their codes. */
+  readonly choices?: Choices;
   readonly hash: string;
   /** Whether it answers questions about new sentences. */
   readonly isLive: boolean;
@@ -83,6 +88,24 @@ export interface Measured {
   columns: string[];
   /** The layer, or null for a measure of the whole. */
   layer: number | null;
+}
+
+/** Codes of languages; empty if unknown. */
+export interface Languages {
+  source: string;
+  target: string;
+}
+
+export interface Choices {
+  names: Record<string, string>;
+  /** Whether the source's language is to be chosen too. */
+  has_source: boolean;
+}
+
+/** The languages of a question: those that the reader chose and the source has, else its usual ones. */
+export function languagesOf({ languages, choices }: Source, { from = "", to = "" }: { from?: string; to?: string }): Languages {
+  const pick = (code: string, usual: string) => (choices && Object.hasOwn(choices.names, code) ? code : usual);
+  return { source: choices?.has_source ? pick(from, languages.source) : languages.source, target: pick(to, languages.target) };
 }
 
 /** A message for the reader: what is wrong, and what to do. */

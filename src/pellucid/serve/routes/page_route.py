@@ -11,9 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pellucid.corpora.rival_forms import rival_ids
+from pellucid.serve.compat.language_pairs import display_name, to_code
 from pellucid.serve.models import Models, ServedModel
 from pellucid.serve.operations import Need, Operation
 from pellucid.serve.parts import Parts
+from pellucid.text.language_tokens import near_names
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
@@ -101,6 +103,22 @@ def _can_carry(model: ServedModel) -> bool:
     return size <= MODEL_LIMIT and not cannot_carry(bundle)
 
 
+def _languages(model: ServedModel) -> dict[str, Any]:
+    """Describe the languages of a model: its pair, or all of them and the pair to begin with."""
+    if not model.is_for_several:
+        return {"languages": {"source": model.source, "target": model.target}}
+    has_source = model.translator.tokenizer.reads_source_language
+    codes = model.targets
+    source = [*near_names(codes, "en"), *codes][0] if has_source else model.source
+    others = [code for code in codes if code != source]
+    target = [*near_names(others, "fr"), *others, source][0]
+    names = {code: display_name(to_code(code)) for code in codes}
+    return {
+        "languages": {"source": source, "target": target},
+        "choices": {"names": names, "has_source": has_source},
+    }
+
+
 def _describe(model: ServedModel) -> dict[str, Any]:
     from pellucid.bundle import shipped_name
 
@@ -110,7 +128,7 @@ def _describe(model: ServedModel) -> dict[str, Any]:
     return {
         "name": model.name,
         "command": shipped_name(bundle.folder),
-        "languages": {"source": model.source, "target": model.target},
+        **_languages(model),
         "model_hash": bundle.model_hash,
         "taught_head": bundle.taught_head,
         "about": f"{layers}, {config.num_heads} heads, computed by this server",

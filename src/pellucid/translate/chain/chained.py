@@ -183,7 +183,7 @@ class Chain(Translator):
 
     def legs(self, to: str | None) -> tuple[str | None, ...]:
         """Find what each model is told about its languages; ``to`` may be both, as ``fr:de``."""
-        return find_legs(self.models, self.middles, to)
+        return find_legs(self.models, self.names, self.middles, to)
 
     def _phrases(self, how: dict[str, Any]) -> Phrases:
         """Take the arguments that say what the last model writes out of those for all models."""
