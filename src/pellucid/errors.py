@@ -136,6 +136,10 @@ class BundleError(InputError):
     """A model folder is damaged, incomplete, or of another format."""
 
 
+class LibraryError(InputError):
+    """A library is not installed; every line that needs it fails alike."""
+
+
 class OutputError(PellucidError, OSError):
     """The place to write to cannot take the result."""
 
@@ -245,7 +249,7 @@ _EXTRAS = {
     "sacremoses": ("A lower-cased tokenized score", "moses"),
     "sacrebleu": ("A score", ""),
     "starlette": _SERVICE,
-    "torch": ("This", ""),
+    "torch": ("What the engine in C does not compute", ""),
     "uvicorn": _SERVICE,
     "yaml": ("YAML", "documents"),
 }
@@ -259,13 +263,13 @@ def need_library(name: str, purpose: str = "") -> Any:
         purpose: what needs it, as the subject of a sentence; by default what usually does.
 
     Raises:
-        InputError: it is not installed.
+        LibraryError: it is not installed.
     """
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         library = (error.name or name).partition(".")[0]
-        raise InputError(_lacks(library, purpose)) from None
+        raise LibraryError(_lacks(library, purpose)) from None
 
 
 def missing_extra(error: BaseException) -> str | None:

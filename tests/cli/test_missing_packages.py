@@ -73,6 +73,40 @@ def test_without_pytorch_lines_and_documents_are_translated(
         assert (done.returncode, done.stdout) == (0, found), done.stderr
 
 
+def test_without_pytorch_a_model_is_described_streamed_and_loaded_for_any_device(
+    run_python: Run,
+) -> None:
+    described = run_python("-c", WITHOUT, NO_PYTORCH, "inspect", "demo")
+    assert "computed_by: the engine in C" in described.stdout, described.stderr
+    auto = run_python(
+        "-c", WITHOUT, NO_PYTORCH, "translate", "demo", "--device", "auto", stdin="The cat"
+    )
+    assert auto.stdout == "Le chat\n", auto.stderr
+    program = WITHOUT.split("from pellucid", maxsplit=1)[0]
+    program += "import pellucid; print(*pellucid.load('demo').stream('The dog'))"
+    assert run_python("-c", program, NO_PYTORCH).stdout.strip() == "Le chien"
+
+
+@pytest.mark.parametrize(
+    ("option", "purpose"),
+    [
+        (("--forbid", "chat"), "A phrase that a translation must or must not hold needs"),
+        (("--set", "decoding.strict=true"), "This search (decoding.strict is True) needs"),
+        (("--ensemble", "demo"), "An ensemble needs"),
+        (("--device", "cuda"), "The device cuda needs"),
+        (("--change", "cut decoder.1.cross.0"), "What the engine in C does not compute needs"),
+    ],
+)
+def test_what_needs_pytorch_says_so_once_for_all_lines(
+    option: tuple[str, ...], purpose: str, run_python: Run
+) -> None:
+    text = "The dog\nThe cat\n"
+    done = run_python("-c", WITHOUT, "torch", "translate", "demo", *option, stdin=text)
+    assert (done.returncode, done.stdout) == (2, "")
+    install = "the package torch, which is not installed. Install it with: pip install torch"
+    assert done.stderr.strip() == f"error: {purpose} {install}"
+
+
 def test_without_pytorch_links_are_those_of_the_head_that_was_taught_them(
     run_python: Run, run_cli: Run
 ) -> None:

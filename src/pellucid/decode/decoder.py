@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from pellucid.config import DecodingConfig, Precision
 from pellucid.decode.constraints.request import Request, SpecialIds
-from pellucid.decode.hypothesis import Decided, Hypothesis
+from pellucid.decode.hypothesis import OVERFLOW, Decided, Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
 from pellucid.decode.scoring import mean_logs, score_in_c, score_on_pytorch
+from pellucid.errors import InputError, need_library
 from pellucid.native.engine import NativeEngine
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
@@ -112,15 +113,17 @@ class Decoder:
         Returns:
             One answer for each request, in their order.
         """
-        if self.find_reason(config, requests) is None:
+        reason = self.find_reason(config, requests)
+        if reason is None:
             found = self._native.answer(requests, config, batch_tokens=batch_tokens)
         else:
+            need_library("torch", f"This search ({reason})")
             found = self.on_pytorch.decode(requests, config, batch_tokens=batch_tokens)
         self._note_probe()
         return found
 
     def stream(self, request: Request, config: DecodingConfig) -> Iterator[Decided]:
-        """Answer one request step by step.
+        """Answer one request step by step; without PyTorch in one step, as C answers.
 
         Yields:
             The ids that are decided so far, each time there are more, and None; finally those of
@@ -129,7 +132,18 @@ class Decoder:
         Raises:
             InputError: logits were not finite.
         """
-        yield from self.on_pytorch.stream(request, config)
+        reason = self.find_reason(config, [request])
+        if reason is not None:
+            need_library("torch", f"This search ({reason})")
+        try:
+            search = self.on_pytorch
+        except ModuleNotFoundError:
+            (whole,) = self._native.answer([request], config, batch_tokens=1)
+            if whole and whole[0].has_overflowed:
+                raise InputError(OVERFLOW) from None
+            yield whole[0].ids if whole else (), whole
+            return
+        yield from search.stream(request, config)
         self._note_probe()
 
     def score(
@@ -156,6 +170,7 @@ class Decoder:
             given = None if under is None else under.vectors(sources)
             each = [score_in_c(engine, sources, targets, start, given) for engine in engines]
         else:
+            need_library("torch", f"This score ({self.find_obstacle('float32')})")
             models = self.on_pytorch.load_models()
             each = [score_on_pytorch(model, sources, targets, start) for model in models]
         self._note_probe()

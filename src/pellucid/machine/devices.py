@@ -5,7 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from pellucid.errors import ConfigurationError, PellucidError, fault_of_machine
+from pellucid.errors import (
+    ConfigurationError,
+    LibraryError,
+    PellucidError,
+    fault_of_machine,
+    need_library,
+)
 from pellucid.wording.value_rules import is_device_name
 
 if TYPE_CHECKING:
@@ -52,15 +58,20 @@ def resolve_device(asked: str) -> str:
 
     Raises:
         ConfigurationError: there is no such device.
-        PellucidError: it does not work.
+        PellucidError: it does not work, or needs PyTorch, which is missing.
     """
     if not is_device_name(asked):
         raise ConfigurationError(f"The device must be auto, cpu, cuda or cuda:N, but is {asked!r}.")
     # Without PyTorch, whose import takes longer than a short translation.
     if asked == CPU:
         return CPU
-    import torch
-
+    try:
+        torch = need_library("torch", f"The device {asked}")
+    except LibraryError:
+        # The engine in C computes on the processor, and no other device works without PyTorch.
+        if asked == "auto":
+            return CPU
+        raise
     count, reason = _count_devices()
     if asked == "auto":
         return "cuda" if count and _find_fault("cuda") is None else CPU

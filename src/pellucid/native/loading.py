@@ -44,7 +44,7 @@ def load_library(path: Path, sources: Path, called: str) -> ctypes.CDLL | str:
         library = ctypes.CDLL(str(path))
         built_from = (ctypes.c_char * HASH_LENGTH).in_dll(library, "sources").value.decode()
     except (OSError, ValueError) as error:
-        return f"{path.name} cannot be read: {error}"
+        return f"{path.name} cannot be read: {error} (install the package again)"
     # Structures of other sources may have other fields, which Python would fill wrongly.
     if built_from != hash_of_sources(sources):
         return f"{path.name} was built from other sources: install the package again"

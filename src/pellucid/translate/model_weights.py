@@ -10,6 +10,7 @@ from pellucid.decode.native import StoredModel
 from pellucid.errors import InputError
 from pellucid.machine.devices import CPU
 from pellucid.machine.hardware import set_threads
+from pellucid.native.loading import find_library
 from pellucid.native.stored_weights import read_stored
 from pellucid.text.tokenizers.marian import MarianTokenizer
 
@@ -35,6 +36,14 @@ def find_stored(bundle: Bundle, threads: int | None) -> StoredModel | None:
         return bundle.model
 
     return StoredModel(bundle.config.model, weights, load_model)
+
+
+def explain_pytorch(*, is_ensemble: bool) -> str:
+    """Name what needs PyTorch if no weights are stored for C, as the subject of a sentence."""
+    engine = find_library()
+    if isinstance(engine, str):
+        return f"Translating without the engine in C ({engine})"
+    return "An ensemble" if is_ensemble else "This model or device"
 
 
 def check_vocabularies(bundles: Sequence[Bundle]) -> None:

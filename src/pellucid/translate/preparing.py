@@ -18,7 +18,7 @@ from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints, LineConstraints, Request
 from pellucid.decode.constraints.terms import WantedTerm
 from pellucid.documents.placeholder_masks import has_only_symbols
-from pellucid.errors import DataError, InputError
+from pellucid.errors import DataError, InputError, LibraryError
 from pellucid.machine.turns import give_way
 from pellucid.text.cleaning import Cleaned, Cleaner
 from pellucid.text.language_tokens import find_fault, with_codes
@@ -213,6 +213,8 @@ class Preparer:
                 # A note holds one fault, that of the first line with one.
                 if not fault and (self._has_codes or ">>" in text):
                     fault = find_fault(self._tokenizer, text)
+        except LibraryError:
+            raise
         except InputError as error:
             # A line that cannot be translated must not cost the others of its call.
             return Ready(source, error=str(error))

@@ -10,6 +10,7 @@ from pellucid.arguments import check_count, check_kind, list_pairs, list_texts, 
 from pellucid.bundle import open_bundle, resolve_model
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import Constraints
+from pellucid.errors import need_library
 from pellucid.languages.codes import direction
 from pellucid.machine.devices import device_in_use, resolve_device
 from pellucid.machine.hardware import set_threads, use_threads
@@ -18,7 +19,7 @@ from pellucid.text.learned import LearnedText
 from pellucid.text.link_choices import Symmetrization, UnitRule
 from pellucid.translate.call_options import check_names, cross_head
 from pellucid.translate.constraints import UNCONSTRAINED
-from pellucid.translate.model_weights import check_vocabularies, find_stored
+from pellucid.translate.model_weights import check_vocabularies, explain_pytorch, find_stored
 from pellucid.translate.results import Scored
 from pellucid.translate.text_translator import BATCH_TOKENS, TextTranslator
 from pellucid.translate.written_lines import with_sources
@@ -398,8 +399,9 @@ def load(
     bundle, *others = bundles
     configuration = bundle.config.decoding.with_options(decoding)
     stored = None if others else find_stored(bundle, threads)
-    # This imports PyTorch, which stored weights do not need until they are loaded.
+    # PyTorch, which stored weights do not need until they are loaded.
     if stored is None:
+        need_library("torch", explain_pytorch(is_ensemble=bool(others)))
         set_threads(threads)
     check_vocabularies(bundles)
     return Translator(

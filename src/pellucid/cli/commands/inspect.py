@@ -13,9 +13,13 @@ from pellucid.errors import InputError, make_printable
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
+    from pellucid.decode.native import StoredModel
     from pellucid.inside.drawings.architecture import Drawing
 
 Drawn = Literal["whole", "attention", "heads", "training", "inference", "positions", "unit"]
+
+PARTS = ("embedding", "source_embedding", "target_embedding", "encoder", "decoder", "output")
+"""The parts of a model, in the order of reading."""
 
 RULES = (Apart("draw", "vocabulary json", "it draws"),)
 
@@ -42,7 +46,8 @@ def inspect(
     A drawing is SVG, with shapes and parameter counts on every edge; positions go to a file, which
     can also be PNG or PDF.
     """
-    from pellucid.bundle import load_bundle, resolve_model
+    from pellucid.bundle import open_bundle, resolve_model
+    from pellucid.translate.model_weights import find_stored
 
     # Before the model is loaded, which may take seconds.
     forms: tuple[str, ...] = ("json", "txt") if draw is None else ("svg",)
@@ -52,7 +57,11 @@ def inspect(
     check_rules(RULES, {"vocabulary": vocabulary, "draw": draw, "json": json})
     if draw == "positions" and outputs.standard is not None:
         raise InputError("--draw positions must have a file. Add -o FILE, such as -o x.svg.")
-    bundle = load_bundle(resolve_model(model))
+    bundle = open_bundle(resolve_model(model))
+    stored = find_stored(bundle, None)
+    # Loaded now, so that damaged weights show here too; whole ones need no PyTorch.
+    if stored is None:
+        _ = bundle.model
     if draw == "positions":
         from pellucid.inside.show.figures.encodings import draw_positions_figure
 
@@ -69,7 +78,7 @@ def inspect(
             lambda form: to_json_line(sides) if form == "json" else _vocabulary_to_text(sides),
         )
     else:
-        record = _describe(bundle)
+        record = _describe(bundle, stored)
         write_outputs(
             outputs,
             lambda form: to_json_line(record) if form == "json" else "".join(_to_lines(record)),
@@ -102,30 +111,38 @@ def _vocabulary_to_text(sides: Mapping[str, list[str]]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _describe(bundle: Bundle) -> dict[str, Any]:
+def _describe(bundle: Bundle, stored: StoredModel | None) -> dict[str, Any]:
     from pellucid.translate.translator import Translator
 
     decoding = bundle.config.decoding
-    translator = Translator(bundle.model, bundle.tokenizer, decoding=decoding)
+    translator = Translator(stored or bundle.model, bundle.tokenizer, decoding=decoding)
     return {
         "folder": str(bundle.folder),
         "model_hash": bundle.model_hash,
         "stored": bundle.config.precision,
         "computes": translator.computes,
-        "parameters": _count_parameters(bundle),
+        "computed_by": translator.decoder.describe(translator.options()),
+        "parameters": _count_parameters(bundle, stored),
         "language_codes": list(bundle.tokenizer.language_codes),
         "config": bundle.config.model_dump(mode="json"),
         "manifest": bundle.manifest,
     }
 
 
-def _count_parameters(bundle: Bundle) -> dict[str, int]:
+def _count_parameters(bundle: Bundle, stored: StoredModel | None) -> dict[str, int]:
     """Count parameters by part; a matrix that several parts share counts once."""
-    counts: dict[str, int] = {}
-    for name, parameter in bundle.model.named_parameters():
+    from pellucid.native.quantization import SCALE
+
+    if stored is None:
+        sizes = {name: one.numel() for name, one in bundle.model.named_parameters()}
+    else:
+        weights = stored.weights.items()
+        sizes = {name: one.size for name, one in weights if not name.endswith(SCALE)}
+    counts = dict.fromkeys(PARTS, 0)
+    for name, size in sizes.items():
         part = name.partition(".")[0]
-        counts[part] = counts.get(part, 0) + parameter.numel()
-    return {**counts, "total": sum(counts.values())}
+        counts[part] = counts.get(part, 0) + size
+    return {**{part: size for part, size in counts.items() if size}, "total": sum(counts.values())}
 
 
 # A bundle may come from anyone: its control characters are shown, and steer no terminal.

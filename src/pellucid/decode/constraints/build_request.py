@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.decode.constraints.request import Constraints, Request
-from pellucid.errors import InputError
+from pellucid.errors import InputError, need_library
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -40,9 +40,11 @@ class RequestBuilder:
 
     @cached_property
     def _spelling(self) -> Spelling:
-        from pellucid.decode.constraints.forbidden import Spelling  # It needs PyTorch.
-
-        return Spelling(self._tokenizer)
+        purpose = "A phrase that a translation must or must not hold"
+        # It needs PyTorch.
+        found = need_library("pellucid.decode.constraints.forbidden", purpose)
+        made: Spelling = found.Spelling(self._tokenizer)
+        return made
 
     def build(
         self, text: str, source_ids: list[int], constraints: Constraints, config: DecodingConfig
