@@ -32,11 +32,17 @@ PICTURES = ROOT / "docs" / "pictures" / "claims"
 OPENING = """# The claims, measured
 
 What five texts on self-attention and the Transformer claim, measured with `pellucid claim CLAIM
---full`: three seeds, or five if a run takes seconds. A claim has one verdict for each statement
-of the texts. **Open** means that the seeds disagree: one by itself, or all but one, would be judged
-otherwise. Each name leads to the log: the statements, the numbers, the rule that each verdict
-follows from, and the seeds as dots. [The guide](guides/claim.md) explains how to
-read an answer, and how to measure one on your machine.
+--full`. Each measurement is repeated with three or five *seeds*: a seed fixes the random numbers
+with which a training begins, or the sentences of a test. Numbers are averages over the seeds.
+
+The answer comes first: yes, no, or only under a condition. **Open** means that the seeds
+disagree. Then come the numbers. The last column has what the texts say, with a verdict on each
+statement. `demo` is the small translator from English to French that comes with Pellucid. A
+*recurrent* network reads word by word, or letter by letter, and can keep what it has read in one
+vector.
+
+Each name leads to the log: the numbers of each verdict, the rule that it follows from, and the
+seeds as dots. [The guide](guides/claim.md) explains how to measure an answer on your machine.
 
 """
 

@@ -67,7 +67,7 @@ class Verdict:
         return {
             "holds": "Yes",
             "fails": "No",
-            "open": "Open, since some seeds give another answer",
+            "open": "Open, since runs with other random numbers (seeds) disagree",
         }.get(self.outcome, only_if)
 
 

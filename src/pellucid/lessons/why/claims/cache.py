@@ -51,10 +51,11 @@ def measure(setting: MeasurementSetting) -> Found:
     compared = Cells(tuple(row for row in written.rows if row["length"] <= JUDGED))
     last = compared.rows[-1]
     found = Found(
-        f"then earlier keys and values never change, and to write {last['length']} tokens a layer "
-        f"computes {last['cached_keys']} keys, where computing all again at every token takes "
-        f"{last['plain_keys']:,}; in an encoder, which reads both ways, one more word changes all "
-        "keys from the second layer on",
+        "there a new word does not change the keys and values of the words before it, so they "
+        f"can be kept. To write {last['length']} tokens, a layer then computes "
+        f"{last['cached_keys']} keys. If it computed all keys again at every token, it would "
+        f"compute {last['plain_keys']:,}. In an encoder, words also see those after them. So one "
+        "more word at the end changes the keys of all others, except in the first layer",
         "The packaged model writes given tokens, one after another: once with the keys and "
         "values of earlier tokens kept, once reading everything again at each step. Products are "
         "the multiplications of all matrix products of the decoder and the output projection.",

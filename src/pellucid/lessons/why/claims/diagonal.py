@@ -100,15 +100,15 @@ def _say(cells: Cells) -> str:
     plain = cells.where(kind=PLAIN)
     decoder = cells.where(kind=TRAINED, part="decoder")
     said = (
-        f"then {plain.mean('highest'):.0%} of the words attend most to themselves. "
-        "With the matrices that the small translator `demo` has learned for queries and keys, "
-        f"{fmean(_by_head(cells, 'highest').values()):.0%} do in the part that reads (guessing: "
-        f"{plain.mean('chance'):.0%})"
+        f"then {plain.mean('highest'):.0%} of the words attend most to themselves. The small "
+        "translator `demo` has learned matrices that make queries and keys of the embeddings. In "
+        f"its encoder {fmean(_by_head(cells, 'highest').values()):.0%} of the words attend most "
+        f"to themselves. By chance {plain.mean('chance'):.0%} would"
     )
     if decoder.rows:
         said += (
-            f", and {decoder.mean('highest'):.0%} in the part that writes (guessing: "
-            f"{decoder.mean('chance'):.0%}, as its words see only those before them)"
+            f". In its decoder {decoder.mean('highest'):.0%} do. By chance "
+            f"{decoder.mean('chance'):.0%} would, as each word sees only itself and those before it"
         )
     return said
 

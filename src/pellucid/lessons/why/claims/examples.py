@@ -59,38 +59,42 @@ def measure(setting: MeasurementSetting) -> Found:
         train,
         count=counts,
     )
-    first = min(counts)
     score = {count: cells.mean("it_score", count=count) for count in counts}
     right = {count: cells.mean("accuracy", count=count) for count in counts}
     other = {count: cells.mean("control", count=count) for count in counts}
-    worst = min(counts, key=lambda count: other[count])
-    lowest = min(counts, key=lambda count: score[count])
     risen = {word: _say_risen(cells, word) for word in ("it", "tasted")}
     num_ties = len({tie[0] for tie in draw_ties(most, seed=setting.seed)})
     example = draw_others(num_others, seed=setting.seed)[0]
     tie = draw_ties(1, seed=setting.seed)[0]
     return Found(
-        f"with {most:,} training sentences such as “the pizza … and it tasted good” instead of "
-        f"{first}, the attention score of “it” for “pizza” (0: as for an average word) is higher "
-        f"in {risen['it']} trainings, that of “tasted” in {risen['tasted']}. The score of “it” "
-        f"goes from {score[first]:+.2f} to {score[most]:+.2f}, but not step by step: with "
-        f"{lowest:,} sentences it is {score[lowest]:+.2f}. The French word for an “it” that means "
-        f"pizza is right in {right[most]:.0%} of new sentences instead of {right[first]:.0%}, for "
-        f"the other noun in {other[most]:.0%} instead of {other[first]:.0%} (with {worst:,}: "
-        f"{other[worst]:.0%}): a model may just learn to write the feminine. Only {num_ties} of "
-        "the sentences differ; more of them are repetitions".replace("-", "−"),
+        f"models were trained with up to {most:,} sentences such as “the pizza … and it tasted "
+        "good”. With all of them instead of none, the score of “it” for “pizza” is higher in "
+        f"{risen['it']} trainings. The score of “tasted” for “pizza” is higher in "
+        f"{risen['tasted']}. On average the score of “it” is {_say_course(score, '+.2f')} of "
+        "these sentences. An average word has the score 0. Where “it” means the pizza, the share "
+        f"of right French pronouns is {_say_course(right, '.0%')}. Where “it” means the other noun, it is "
+        f"{_say_course(other, '.0%')}. So a model may just learn to write the feminine word that "
+        f"pizza needs. Only {num_ties} of the sentences differ, the others repeat them",
         f"Models of two encoder layers with two heads learn {num_others:,} sentences "
         f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
         f"pronoun. To these come 0 to {most:,} such as “{tie[0]}”. {len(tests)} "
         "new sentences put pizza next to things that no training text has next to it; "
         "the last words make half of them about pizza. Scores are those of the encoder's "
         "self-attention, divided by √d_k, less the mean of their row, averaged over layers, "
-        "heads and the sentences about pizza. Occlusion puts <unk> in pizza's place and "
+        "heads and the sentences about pizza. "
+        "Occlusion puts <unk> in pizza's place and "
         "measures the fall of log p(elle) − log p(il).",
         {"scores": judge_seeds(judge_score, cells), "pizza": judge_seeds(judge_correct, cells)},
         (_table(cells),),
         _panels(cells),
     )
+
+
+def _say_course(numbers: Mapping[int, float], form: str) -> str:
+    """Write the first, the lowest and the last of the numbers, each with its sentences."""
+    lowest = min(numbers, key=lambda count: numbers[count])
+    shown = sorted({min(numbers), lowest, max(numbers)})
+    return ", ".join(f"{numbers[count]:{form}} with {count:,}" for count in shown).replace("-", "−")
 
 
 def judge_score(cells: Cells) -> Verdict:

@@ -70,8 +70,9 @@ def measure(setting: MeasurementSetting) -> Found:
     best = max(SAID, key=lambda way: speed[way])
     return Found(
         f"if texts of mixed lengths are all padded to {middle} tokens, {padding:.0%} of the input "
-        f"is padding, and a model reads {speed['fixed size']:,.0f} sentences a second; in the best "
-        f"other way, {SAID[best]}, it reads {speed[best]:,.0f}",
+        f"is padding. A model then reads {speed['fixed size']:,.0f} sentences a second. The "
+        f"fastest other way is {SAID[best]}. With it the model reads {speed[best]:,.0f} sentences "
+        "a second",
         f"An encoder of two layers, d = {width}, reads {count} sentences in batches of up to "
         f"{ROWS}. Mixed lengths lie between 4 tokens and the fixed size, short ones more often; "
         "nearly equal ones are at most two tokens shorter than it. Buckets are "

@@ -51,10 +51,11 @@ def measure(setting: MeasurementSetting) -> Found:
     vector = [write_small(left(cells, stage, forms[0], length - 1)) for stage in STAGES]
     transformer = [write_small(left(cells, stage, "Transformer", length - 1)) for stage in STAGES]
     return Found(
-        f"in a network that reads letter by letter, the gradient (the signal it learns from) "
-        f"{length - 1} letters back is {vector[0]} of that one letter back, and after training "
-        f"{vector[1]}. In a Transformer nothing is lost: {transformer[0]} before training, "
-        f"{transformer[1]} after",
+        "a network learns from the gradient that reaches each letter. In an untrained recurrent "
+        f"network, the letter {length - 1} places back gets {vector[0]} times the gradient of the "
+        f"letter 1 place back. After training it gets {vector[1]} times that gradient. In a "
+        f"Transformer it gets {transformer[0]} times as much before training. It gets "
+        f"{transformer[1]} times as much after training, so nothing is lost there",
         f"Encoders of equal size, d = 64, read {length} random letters. The gradient of the "
         "vector at the last letter, in a random direction, is taken with respect to the embedding "
         "of each letter before it, in float64; its length is averaged over 32 sequences and "

@@ -41,8 +41,8 @@ FEATURES = {
 """Each feature, and how a table writes it."""
 SAID = {
     "itself": "the word itself",
-    "previous": "the word before",
-    "next": "the word after",
+    "previous": "the previous word",
+    "next": "the next word",
     "end": "the end of the sentence",
     "antecedent": "the noun that a pronoun stands for",
     "article": "the article before a noun",
@@ -63,16 +63,17 @@ def measure(setting: MeasurementSetting) -> Found:
     first = cells.where(seed=setting.seed)
     clear = Counter(feature for feature in first.all("feature") if feature != "–")
     favored = [
-        f"{SAID[feature]} ({number} head{'s' if number > 1 else ''})"
+        f"{SAID[feature]} in {number} head{'s' if number > 1 else ''}"
         for feature, number in clear.most_common()
     ]
     others = len(first.rows) - clear.total()
     found = Found(
-        f"of the {len(first.rows)} heads (attentions side by side) with which the small translator "
-        f"`demo` reads, {clear.total()} look at one thing at least {CLEAR} times as much as chance "
-        f"would, {len(clear)} different things in all: {', '.join(favored)}"
+        f"the encoder of the small translator `demo` has {len(first.rows)} heads. A head has a "
+        "feature if one kind of word, such as the next word, gets from it at least "
+        f"{CLEAR} times the weight of chance. {clear.total()} of the {len(first.rows)} heads have "
+        f"one. There are {len(clear)} different features: {', '.join(favored)}"
         + bool(others)
-        * ". The others favor nothing that was tested",
+        * ". The others have none that was tested",
         f"Encoder self-attention of the packaged model in {num_sentences} new sentences. A "
         "lift is the weight that a head gives to a feature, divided by what even weights would "
         "give; 1 is chance. Features: the token itself, the previous, the next, </s>; the "

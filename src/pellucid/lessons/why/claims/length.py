@@ -50,11 +50,12 @@ def measure(setting: MeasurementSetting) -> Found:
     longest = {way: _longest_words(laws, _rest_bytes(cells), way) for way in WAYS.values()}
     room = {way: write_length(found[1]) for way, found in longest.items()}
     return Found(
-        f"twice the words take {more['explicit_seconds']:.1f} times the time and "
-        f"{more['explicit_bytes']:.1f} times the memory. If the table of weights is never stored "
-        f"as a whole, the time still grows {more['fast_seconds']:.1f} times, but the memory only "
-        f"{more['fast_bytes']:.1f} times: 24 GiB then have room for a text of {room['fast']} words "
-        f"instead of {room['explicit']}. {_say_pages(laws)}",
+        f"twice the words take {more['explicit_seconds']:.1f} times the time. They also take "
+        f"{more['explicit_bytes']:.1f} times the memory, if all attention weights are stored. A "
+        "newer way to compute attention never stores them all. Twice the words then still take "
+        f"{more['fast_seconds']:.1f} times the time. But they take only {more['fast_bytes']:.1f} "
+        f"times the memory. So a memory of 24 GiB has room for a text of {room['fast']} words. "
+        f"With all weights stored it has room for {room['explicit']} words. {_say_pages(laws)}",
         f"One layer's self-attention of {NUM_HEADS} heads with d_k = {D_KEY}, as in the "
         f"paper's base model, in float32 without gradients, from {lengths[0]} to {lengths[-1]:,} "
         "tokens: once as five stages that are all kept, once fused. Where all heads together do "
@@ -142,7 +143,8 @@ def seconds_of_pages(laws: Laws) -> float:
 
 
 def _say_pages(laws: Laws) -> str:
-    said = f"the paper's {NUM_LAYERS} layers read two pages in {seconds_of_pages(laws):.2g} seconds"
+    said = f"{NUM_LAYERS} layers of the paper's size read two pages in "
+    said += f"{seconds_of_pages(laws):.2g} seconds"
     is_no_limit = judge_page(laws).outcome == "fails"
     return f"A page is no limit: {said}" if is_no_limit else f"{said[0].upper()}{said[1:]}"
 

@@ -57,10 +57,10 @@ def measure(setting: MeasurementSetting) -> Found:
     cheat = hardest(cells, OPEN)
     fair = hardest(cells, MASKED)
     return Found(
-        f"without the mask the part that writes sees the next word in training, so its loss falls "
-        f"to {cheat['training_loss']:.4f}, below the {floor:.4f} that are the least possible "
-        f"without seeing it; but then it translates {cheat['exact']:.0%} of new sentences "
-        f"correctly, with the mask {fair['exact']:.0%}",
+        "without the mask the decoder sees the next word in training. Its loss falls to "
+        f"{cheat['training_loss']:.4f}. Without seeing the next word, the lowest possible loss is "
+        f"{floor:.4f}. But then it translates {cheat['exact']:.0%} of new sentences correctly. "
+        f"With the mask it translates {fair['exact']:.0%} correctly",
         f"Equal models with and without the mask learn {count:,} sentences of a tiny English and "
         f"French in {steps} updates. Each verb has two French words, and a coin decides which one "
         "a sentence has: it cannot be foreseen, and a fair model pays log 2 nats for it. Decoding "

@@ -124,15 +124,18 @@ def _say(recall: Cells) -> str:
     still = ""
     if len(forms) > 2:
         attending = (
-            "one that may look back at every letter (attention) names it in "
-            f"{min(shares[1:-1]):.0%}, "
+            " If attention may look back at every letter, a recurrent network names it in "
+            f"{min(shares[1:-1]):.0%}."
         )
-        still = f"attention still reaches {min(far[1:-1]):.0%}, and "
+        still = (
+            f" Of {farthest} letters, a recurrent network with attention names the first in "
+            f"{min(far[1:-1]):.0%}."
+        )
     return (
-        f"a network that reads letter by letter into one vector names the first of {judged} "
-        f"letters in {shares[0]:.0%} of the cases (guessing: {CHANCE:.0%}); {attending}a "
-        f"Transformer in {shares[-1]:.0%}. With {farthest} letters {still}{kept} of {len(last)} "
-        "Transformers had learned it when training ended"
+        f"a recurrent network with one vector names the first of {judged} letters in "
+        f"{shares[0]:.0%} of the tests. Guessing would name it in {CHANCE:.0%}.{attending} "
+        f"A Transformer names it in {shares[-1]:.0%}.{still} For {farthest} letters, {kept} of "
+        f"{len(last)} Transformers had learned it when training ended"
     )
 
 

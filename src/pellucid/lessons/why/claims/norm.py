@@ -63,12 +63,13 @@ def measure(setting: MeasurementSetting) -> Found:
     learned = {norm: said for norm, (_, said) in _count_learned(deep).items()}
     fastest = {norm: _say_fastest(deep, norm) for norm in NORMS}
     found = Found(
-        f"models of {several} layers learn a tiny language in {learned[PRE]} trainings if "
-        f"vectors are rescaled (normalized) before each layer, in {learned[POST]} if after it, and "
-        f"in {learned[NONE]} without norms. The fewest updates of a training that learned are "
-        f"{fastest[PRE]} with norms before the layers, {fastest[POST]} with norms after them, and "
-        f"{fastest[NONE]} without. Models of one layer learn it in "
-        f"{_count_learned(flat)[NONE][1]} without norms",
+        f"models of {several} layers were trained on a tiny language at several learning rates. "
+        "With a layer normalization after each layer, as in the paper, they learned it in "
+        f"{learned[POST]} trainings. With one before each layer they learned it in "
+        f"{learned[PRE]}. Without any they learned it in {learned[NONE]}. The fastest training "
+        f"with one after each layer took {fastest[POST]} updates. The fastest with one before "
+        f"each layer took {fastest[PRE]}. The fastest without any took {fastest[NONE]}. Models of "
+        f"one layer learned it without any in {_count_learned(flat)[NONE][1]} trainings",
         f"Models of {shallow} and {several} encoder layers and half as many decoder layers, d = "
         f"32, learn {count:,} sentences of a tiny language in {steps} updates with Adam: with the "
         "norm after each residual sum (post), before each sub-layer (pre) or nowhere, at "

@@ -36,12 +36,13 @@ def measure(setting: MeasurementSetting) -> Found:
     vector = equal.where(form="fixed vector")
     transformer = equal.where(form="Transformer")
     return Found(
-        f"in lists of animals with colors, a network that reads word by word into one vector "
-        f"writes {vector.mean('order'):.1%} of the animals with their words in a wrong order, but "
-        f"{vector.mean('words'):.0%} of them with wrong words (a Transformer: "
-        f"{transformer.mean('words'):.0%}). Of the lists for which both languages need equally "
-        f"many words {vector.mean('length equal'):.0%} get too many or too few, of the others "
-        f"{_uneven(vector):.0%}",
+        "a recurrent network with one vector translates lists of animals with colors, and each "
+        f"animal is checked. {vector.mean('order'):.1%} of the animals have the right words in a "
+        f"wrong order. But {vector.mean('words'):.0%} have wrong words. With a Transformer "
+        f"{transformer.mean('words'):.0%} have wrong words. Does it matter that a translation has "
+        "more or fewer words than its source? Of the lists with equally many words in both "
+        f"languages, {vector.mean('length equal'):.0%} get too many or too few. Of the others "
+        f"{_uneven(vector):.0%} do",
         f"Models of equal size, d = 64, learn lists of 1 to 4 animals in {updates} updates "
         f"of 64 lists, such as “{example[0]}”, “{example[1]}”. Colors change places, and animals "
         "have names of one to five words, so that a translation may be shorter or longer than its "

@@ -50,9 +50,9 @@ def measure(setting: MeasurementSetting) -> Found:
         "not masked": look_at_padding(is_open=True),
     }
     return Found(
-        f"padding is empty tokens that make all sentences of a batch equally long. If a mask "
+        "padding is empty tokens that make all sentences of a batch equally long. If a mask "
         f"forbids words to attend to them, {amounts[-1]} such tokens change {masked:.0%} of the "
-        f"translations; without it, {opened:.0%}",
+        f"translations. Without the mask they change {opened:.0%}",
         f"The packaged model translates up to {most} new sentences of one length for each seed: as "
         "they are, with padding that no token may attend to, and with padding that all may attend "
         "to. Differences are the largest in the encoder's output of any word, divided by the root "

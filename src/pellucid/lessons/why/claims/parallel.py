@@ -49,9 +49,10 @@ def measure(setting: MeasurementSetting) -> Found:
     first = races.rows[0]
     last = races.rows[-1]
     found = Found(
-        f"training a Transformer on all {last['length']} words of a translation at once is "
-        f"{last['speedup']:.0f} times as fast as word by word, with the same result "
-        f"({first['length']} words: {first['speedup']:.1f} times)",
+        "a Transformer can be trained on all words of a translation at once, or word by word, "
+        f"with the same result. With {last['length']} words, all at once is "
+        f"{last['speedup']:.0f} times as fast. With {first['length']} words, it is "
+        f"{first['speedup']:.1f} times as fast",
         f"A decoder of two layers, d = {setting.choose(WIDTH, 16)}, reads {ROWS} targets with "
         "teacher forcing, forward and backward. In one pass, the look-ahead mask lets each row "
         "see only the words up to its own. In the loop, word t is predicted from a decoder "
@@ -73,9 +74,10 @@ def _add_sequence(setting: MeasurementSetting, found: Found) -> Found:
     own = _learn(setting, setting.choose((120, 300), (3,)))
     short, long = _judged_lengths(lengths)
     return found.plus(
-        ". A network that must read word by word is overtaken only in long texts: a "
-        f"Transformer reads those of {long} tokens {_ratio(speeds, long):.1f} times as fast, those "
-        f"of {short} tokens {_ratio(speeds, short):.1f} times",
+        ". A recurrent network has no choice, it must read word by word. Compared with the "
+        f"fastest one, a Transformer trains {_ratio(speeds, long):.1f} times as fast on texts of "
+        f"{long} tokens. On texts of {short} tokens it trains {_ratio(speeds, short):.1f} times "
+        "as fast, where 1 means equally fast",
         f" Models of equal size, d = {WIDTH}, one layer on either side, make updates on "
         f"batches of about {TOKENS:,} source and as many target letters, all of one length. "
         "Next to them only encoders, forward and backward: the cell of this project, a loop in "

@@ -45,9 +45,10 @@ def measure(setting: MeasurementSetting) -> Found:
     same = {kind: order.mean("same", kind=kind) for kind in ("none", "sinusoidal")}
     example = draw_statements(1, seed=setting.seed, part="test")[0][0]
     found = Found(
-        "if the two animals of a sentence change places, a model without positions writes the same "
-        f"translation in {same['none']:.0%} of the cases, with positions in "
-        f"{same['sinusoidal']:.0%}. {_say_beyond(lengths, trained_to)}",
+        "if the two animals of a sentence change places, a translator without positions writes "
+        f"the same in {same['none']:.0%} of the cases. With positions it does in "
+        f"{same['sinusoidal']:.0%}. With the mask of a decoder, each word sees one word more than "
+        f"the one before, which gives the order away. {_say_beyond(lengths, trained_to)}",
         "First an untrained model of random weights reads sentences whose words are turned "
         "around, and each word's vector is compared. Then tiny models learn sentences such as "
         f"“{example}”, with and without positions, in {steps} updates. Last models with each kind "
@@ -149,9 +150,8 @@ def judge_shuffling(shuffled: Cells, order: Cells) -> Verdict:
         ),
         fails=encoder >= ROUNDING or without >= with_,
         unless={
-            "there is no look-ahead mask, which gives the order away (an encoder has none)": (
-                gives_order_away
-            )
+            # The mask of a decoder gives the order away.
+            "there is no look-ahead mask, as in an encoder": gives_order_away
         },
     )
 
@@ -165,10 +165,11 @@ def _say_beyond(lengths: Cells, trained_to: int) -> str:
     others = max(beyond[kind] for kind in KINDS[1:])
     but = "No kind of positions reaches" if fails else "Not all positions reach"
     return (
-        f"{but} beyond the lengths of training: after lists of up to {trained_to} animals, "
-        f"sinusoids (the paper's positions) translate {inside:.0%} of new lists of {trained_to} "
-        f"right and {beyond['sinusoidal']:.0%} of those of {trained_to + 1}, the other kinds at "
-        f"most {others:.0%}"
+        f"{but} beyond the lengths of training. Trained on lists of up to {trained_to} animals, a "
+        f"model with the paper's positions (sines and cosines) translates {inside:.0%} of new "
+        f"lists of {trained_to} correctly. Of lists of {trained_to + 1} it translates "
+        f"{beyond['sinusoidal']:.0%} correctly. With another kind of positions it is {others:.0%} "
+        "at most"
     )
 
 

@@ -46,9 +46,9 @@ def measure(setting: MeasurementSetting) -> Found:
     far = cells.values("words")[-1]
     right = cells.mean("right", model=LONG, words=far)
     return Found(
-        f"both count. {_say_heads(shares)}. And a tiny translator finds the right "
-        f"word for “it” in {right:.0%} of sentences with {far} words between it and its noun, if "
-        "its training had as many",
+        f"both count. {_say_heads(shares)}. But distance need not be a limit. With {far} words "
+        "between “it” and its noun, a tiny translator writes the right French word for “it” in "
+        f"{right:.0%} of the sentences, if it was trained with as many words between",
         "Tiny: sentences such as “the soup was next to the bag um well and it tasted good”, "
         "with 0 to 100 hesitations, which the translation leaves out. Packaged model: adjectives "
         "before the second noun of sentences of the built-in corpus, which never has so many; the "
@@ -77,10 +77,12 @@ def _say_heads(shares: Cells) -> str:
         # With every seed, or it does not count.
         clear += all(by_words)
         unsteady += any(by_words) and not all(by_words)
-    more = f" ({unsteady} more in some runs)" if unsteady else ""
+    more = f" In {unsteady} more it depends on the test sentences." if unsteady else ""
     return (
-        f"Of the {len(heads)} heads with which the small translator `demo` reads, {clear} follow "
-        f"which two words meet{more}, the others how far apart they stand"
+        f"The encoder of the small translator `demo` has {len(heads)} heads. Its attention weights "
+        "were predicted in two ways: from which two words they join, and from how far apart the "
+        f"two stand. In {clear} heads the words predict them better.{more} In the others the "
+        "distance does"
     )
 
 

@@ -79,11 +79,12 @@ def measure(setting: MeasurementSetting) -> Found:
     # The deepest encoder shows most.
     share = {kind: untrained.mean("share", kind=kind, depth=most) for kind in kinds}
     found = Found(
-        f"in a network of {most} layers the first one gets {write_small(share[NEITHER])} of "
-        f"the gradient of a network of one layer, {share[NORM]:.2g} of it if each layer rescales "
-        f"its vectors (norms), and {share[BOTH]:.2g} if residual connections also carry them past "
-        f"the layers{_say_explosion(untrained, most)}. But without residual connections, even with "
-        "norms, all words of a sentence get the same vector",
+        f"in a network of {most} layers, the gradient of the first layer was compared with that in "
+        "a network of one layer. Without residual connections and norms, it is "
+        f"{write_small(share[NEITHER])} times as large. With norms, which rescale the vectors in "
+        f"each layer, it is {share[NORM]:.2g} times as large. With both it is {share[BOTH]:.2g} "
+        f"times as large.{_say_explosion(untrained, most)} But norms alone are not enough. Without "
+        "residual connections all words of a sentence get the same vector",
         "Untrained encoders of growing depth read sentences of a tiny language; the gradient is "
         "that of the translation's loss in the first layer's matrices. Then models (d = 32, one "
         f"decoder layer of the same kind) with {', '.join(map(str, trained))} encoder layers "
@@ -107,7 +108,8 @@ def _say_explosion(untrained: Cells, most: int) -> str:
     if "residual only" not in untrained.values("kind"):
         return ""
     share = untrained.mean("share", kind="residual only", depth=most)
-    return "" if math.isfinite(share) else "; with them and no norms it explodes, beyond float32"
+    explodes = " With residual connections alone it is too large for 32-bit numbers."
+    return "" if math.isfinite(share) else explodes
 
 
 def _measure_untrained(setting: MeasurementSetting, kinds: Sequence[str], count: int) -> Cells:

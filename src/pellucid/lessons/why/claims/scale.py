@@ -65,10 +65,11 @@ def measure(setting: MeasurementSetting) -> Found:
     )
     verdict = judge_seeds(judge, softmax)
     found = Found(
-        f"if each query and key has {WIDTHS[-1]} random numbers (d_k) instead of {WIDTHS[0]}, "
-        f"a typical row keeps {_left(softmax, 'independent', RAW):.1%} of the softmax's gradient; "
-        f"if scores are divided by √d_k, {_left(softmax, 'independent', SCALED):.0%}. If a key "
-        "equals its query, dividing does not help: almost nothing is left either way",
+        f"random queries and keys of {WIDTHS[-1]} numbers (d_k = {WIDTHS[-1]}) were compared with "
+        f"those of {WIDTHS[0]}. Without the division, a typical word's softmax is left with "
+        f"{_left(softmax, 'independent', RAW):.1%} of the gradient that it has at d_k = "
+        f"{WIDTHS[0]}. With the division it has {_left(softmax, 'independent', SCALED):.0%} of "
+        "it. If a key is the same vector as the query, almost nothing is left in either case",
         f"Queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys. The gradient is "
         "the Frobenius norm of the softmax's Jacobian diag(w) − wwᵀ. The entropy is 1 if all "
         "weights are even and 0 if one key has all. In the second table one of the keys equals the "
@@ -101,8 +102,9 @@ def _add_trainings(setting: MeasurementSetting, found: Found) -> Found:
     last = cells.where(start="unit", width=widths[-1])
     before = {how: write(last.all("gradient", how=how)) for how in (RAW, SCALED)}
     return found.plus(
-        f". Small models learn a tiny language in {_learned(cells, SCALED)} trainings if "
-        f"scores are divided, in {_learned(cells, RAW)} if not",
+        ". With the division, small models learned a tiny language in "
+        f"{_learned(cells, SCALED)} trainings. Without it they learned it in "
+        f"{_learned(cells, RAW)}",
         " Then models of one layer with one head and d = 64 learn a tiny language, "
         f"with and without the scale, in {steps} updates at a rate of 0.003: once from the usual "
         "first weights (Xavier), once from weights that give queries and keys of variance 1, which "
