@@ -287,16 +287,27 @@ def test_terms_of_a_glossary_are_counted_and_missing_ones_named(
 ) -> None:
     from pellucid.cli.lines.notices import TermCounts
     from pellucid.decode.constraints.glossary import Glossary
+    from pellucid.decode.constraints.terms import check_terms
 
-    counts = TermCounts(Glossary({"cat": "chat", "dog": "chien"}, match="forms", language="en"))
-    counts.add(0, "two cats and a dog", "deux chat et un chien")
-    counts.add(1, "a cat", "un animal")
-    counts.add(2, "an apple", "une pomme")
+    glossary = Glossary({"cat": "chat", "dog": "chien"}, match="forms", languages=("en", "fr"))
+    counts = TermCounts()
+    pairs = (
+        ("two cats and a dog", "deux chats et un chien"),
+        ("a cat", "un animal"),
+        ("Cat", "chat"),
+        ("an apple", "une pomme"),
+    )
+    for number, (source, target) in enumerate(pairs):
+        counts.add(number, check_terms(glossary.terms_for(source), target))
     assert list(counts.sentences()) == [
-        "Glossary: 3 terms were found in 2 of 3 lines.",
-        "Glossary term not found in the translation: 1 line lacks one (2).",
+        "Glossary: 4 terms were found in 3 of 4 lines.",
+        "Glossary terms in another form: cat → chat as chats; cat → chat as chat (other capitals).",
+        "Glossary term not found in the translation: 1 line lacks one (2): cat → chat (not in the "
+        "translation).",
+        "Line 3 has a glossary term with other capitals, or one that makes the translation far "
+        "less likely. Read them; --json and --report say why.",
     ]
-    assert list(TermCounts(None).sentences()) == []
+    assert list(TermCounts().sentences()) == []
     terms = write_lines("glossary", "oven\tfour")
     text = write_lines("in", "The ovens were next to the car.", "The soup was salty.")
     found = {

@@ -125,7 +125,7 @@ class TermCounts:
 
     def sentences(self) -> Iterator[str]:
         """Yield the sentences; none without a glossary."""
-        if not self._num_terms and not self._num_lines:
+        if not self._num_lines:
             return
         terms = count_of(self._num_terms, "term was", "terms were")
         lines = count_of(self._num_lines, "line")
