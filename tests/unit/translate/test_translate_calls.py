@@ -7,6 +7,7 @@ import dataclasses
 import gzip
 import json
 import pickle
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -201,6 +202,12 @@ def test_terms_say_which_form_the_model_chose(translator: Translator) -> None:
     assert [one.text for one in found] == [one.text for one in translator.translate(texts)]
     sampled = translator.translate("The dog.", glossary={"dog": "pizza"}, sample=True, seed=3)
     assert "samples" in sampled.terms[0].reason
+
+
+def test_required_phrases_stay_when_a_term_is_searched_for(translator: Translator) -> None:
+    text = "The soup was cold."
+    found = translator.translate(text, require="chien", glossary={"soup": "pizza"}, beam=8)
+    assert {"chien", "pizza"} <= set(re.findall(r"\w+", found.text))
 
 
 def test_terms_are_looked_for_in_each_sentence_that_is_split(translator: Translator) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -85,12 +86,15 @@ class RequestBuilder:
         return self.requiring(request, constraints.required)
 
     def requiring(self, request: Request, phrases: Sequence[str]) -> Request:
-        """Ask for phrases in the answer to a request, in the place of those that it asks for.
+        """Ask for phrases in the answer to a request, besides those that it asks for.
 
         Raises:
             InputError: they cannot be written with this vocabulary, or do not fit into the length.
         """
         required = tuple(required_ids(self._tokenizer, phrase) for phrase in phrases)
+        if request.required:
+            # Of a phrase that both ask for the larger count is enough.
+            required = tuple((Counter(request.required) | Counter(required)).elements())
         # The prefix may hold the phrases, so it and they are not added up.
         needed = 1 + max(len(request.prefix_ids), sum(map(len, required)))
         limit = request.max_length
