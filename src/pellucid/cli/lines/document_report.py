@@ -223,15 +223,8 @@ def report_page(
     what = f"{count_of(len(records), 'text')} of {document} to look at."
     articles = map(_article, records)
     script = f"<script>{_SCRIPT}</script>"
-    return html_page(
-        "Texts to look at",
-        f"<p>{escape(what)}</p>",
-        *_term_table(glossary),
-        form,
-        *articles,
-        script,
-        style=_STYLE,
-    )
+    body = (f"<p>{escape(what)}</p>", *_term_table(glossary), form, *articles, script)
+    return html_page("Texts to look at", *body, style=_STYLE)
 
 
 def _term_table(glossary: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -122,7 +122,8 @@ class Memory:
             theirs = _words(other)
             similarity = self._distance.normalized_similarity(words, theirs, score_cutoff=best)
             if similarity >= best and (found is None or similarity > best):
-                best, found = similarity, other
+                best = similarity
+                found = other
         if found is None:
             return None
         return Suggestion(best, found, self.targets[found], self._difference(found, text))
