@@ -73,16 +73,15 @@ def measure(setting: MeasurementSetting) -> Found:
         f"{risen['tasted']}. On average the score of “it” is {_say_course(score, '+.2f')} of "
         "these sentences. An average word has the score 0. Where “it” means the pizza, the share "
         f"of right French pronouns is {_say_course(right, '.0%')}. Where “it” means the other "
-        f"noun, it is {_say_course(other, '.0%')}. So a model may just learn to write the feminine "
-        f"word that pizza needs. Only {num_ties} of the sentences differ, the others repeat them",
+        f"noun, it is {_say_course(other, '.0%')}. So a model may just learn to write the feminine word that "
+        f"pizza needs. Only {num_ties} of the sentences differ, the others repeat them",
         f"Models of two encoder layers with two heads learn {num_others:,} sentences "
         f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
         f"pronoun. To these come 0 to {most:,} such as “{tie[0]}”. {len(tests)} "
         "new sentences put pizza next to things that no training text has next to it; "
         "the last words make half of them about pizza. Scores are those of the encoder's "
         "self-attention, divided by √d_k, less the mean of their row, averaged over layers, "
-        "heads and the sentences about pizza. "
-        "Occlusion puts <unk> in pizza's place and "
+        "heads and the sentences about pizza. Occlusion puts <unk> in pizza's place and "
         "measures the fall of log p(elle) − log p(il).",
         {"scores": judge_seeds(judge_score, cells), "pizza": judge_seeds(judge_correct, cells)},
         (_table(cells),),
