@@ -73,8 +73,8 @@ def measure(setting: MeasurementSetting) -> Found:
         f"{risen['tasted']}. On average the score of “it” is {_say_course(score, '+.2f')} of "
         "these sentences. An average word has the score 0. Where “it” means the pizza, the share "
         f"of right French pronouns is {_say_course(right, '.0%')}. Where “it” means the other "
-        f"noun, it is {_say_course(other, '.0%')}. So a model may just learn to write the feminine word that "
-        f"pizza needs. Only {num_ties} of the sentences differ, the others repeat them",
+        f"noun, it is {_say_course(other, '.0%')}. So a model may just learn to write the feminine "
+        f"word that pizza needs. Only {num_ties} of the sentences differ, the others repeat them",
         f"Models of two encoder layers with two heads learn {num_others:,} sentences "
         f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
         f"pronoun. To these come 0 to {most:,} such as “{tie[0]}”. {len(tests)} "
