@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,16 @@ def test_page_and_log_of_claims_have_the_kept_answers_and_verdicts(path: Path) -
     for verdict in verdicts:
         assert f": **{verdict['sentence']}**." in section.partition("\n## ")[0]
     assert " ± " not in page + log
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_sentences_of_an_answer_are_short_and_of_one_piece(path: Path) -> None:
+    answer = json.loads(path.read_text(encoding="utf-8"))["measurement"]["number"]
+    sentences = re.split(r"[.?] (?=[A-Z0-9])", answer)
+
+    assert [one for one in sentences if len(one.split()) > 45 or ";" in one] == []
+    # An aside between numbers is where a first reading stops.
+    assert re.findall(r"\([^()]*\d[^()]*\)", answer.replace("(d_k = 512)", "")) == []
 
 
 def test_answers_of_all_claims_stand_in_one_place() -> None:
