@@ -11,6 +11,7 @@ Each class is also the natural built-in, so that ``except ValueError`` keeps wor
     │   ├── ConfigurationError         a recipe, an option or a configuration file
     │   ├── DataError                  a text file
     │   ├── BundleError                a model folder
+    │   ├── LibraryError               a library that is not installed
     │   └── InputFileNotFoundError     a missing file or folder (also FileNotFoundError)
     ├── OutputError (OSError)          the place to write to
     │   └── OutputPlaceError           exit code 2: its name or folder must change (also InputError)

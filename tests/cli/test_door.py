@@ -288,7 +288,18 @@ def test_package_without_the_engine_says_so_when_it_translates(
     monkeypatch.setattr("pellucid.native.loading._load", lambda name: "the engine was not built")
     done = run_here("translate", "demo", "-i", str(tmp_path / "a.txt"))
     assert (done.returncode, done.stdout) == (0, "Le chien\n")
-    assert "The engine in C was not built with the package, so PyTorch translates" in done.stderr
+    assert "The engine in C is missing, since the engine was not built, so" in done.stderr
+
+
+def test_an_engine_that_cannot_be_loaded_is_named_by_the_version(
+    run_here: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "portable.so").write_bytes(b"of another processor")
+    monkeypatch.setattr("pellucid.native.loading.BUILT", tmp_path)
+    done = run_here("--version")
+    assert done.returncode == 0
+    assert "(engine in C: missing, since portable.so cannot be read: " in done.stdout
+    assert done.stdout.endswith(" (install the package again))\n")
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,18 @@ def test_what_needs_pytorch_says_so_once_for_all_lines(
     assert done.stderr.strip() == f"error: {purpose} {install}"
 
 
+def test_without_pytorch_a_file_is_written(run_python: Run, tmp_path: Path) -> None:
+    write_texts(tmp_path)
+    # A package that is not installed has no version either.
+    gone = (
+        "import importlib.metadata as m\nm.Distribution.discover = classmethod(lambda *_, **__: ())"
+    )
+    command = ("translate", "demo", "-i", "a.txt", "-o", "b.txt")
+    done = run_python("-c", gone + WITHOUT, NO_PYTORCH, *command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "b.txt").read_text() == "Le chien\nLe chat\n"
+
+
 def test_without_pytorch_links_are_those_of_the_head_that_was_taught_them(
     run_python: Run, run_cli: Run
 ) -> None:

@@ -80,9 +80,9 @@ def _take_common_options(arguments: list[str], path: str) -> bool:
             return True
         if option in ("-V", "--version"):
             from pellucid import __version__
-            from pellucid.native.loading import chosen_set
+            from pellucid.native.loading import chosen_set, find_library
 
-            engine = chosen_set() or "not built"
+            engine = chosen_set() or f"missing, since {find_library()}"
             typer.echo(f"pellucid {__version__} (engine in C: {engine})")
             raise SystemExit(0)
         if option not in ("-q", "--quiet"):

@@ -167,13 +167,14 @@ class OnlyErrors(io.TextIOBase):
 
 
 def warn_without_engine() -> None:
-    """Say once a command that translating is slow, if the package was built without a compiler."""
-    from pellucid.native.loading import instruction_sets
+    """Say once a command that translating is slow, if the engine is missing or cannot be loaded."""
+    from pellucid.native.loading import find_library
 
-    if not instruction_sets():
+    if isinstance(reason := find_library(), str):
         warn(
-            "The engine in C was not built with the package, so PyTorch translates, several times "
-            "slower. With a C compiler, install it again: pip install --force-reinstall --no-deps."
+            f"The engine in C is missing, since {reason}, so PyTorch translates, several times "
+            "slower. Install a wheel, or with a C compiler again: pip install --force-reinstall "
+            "--no-deps."
         )
 
 

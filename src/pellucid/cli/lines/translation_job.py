@@ -211,7 +211,7 @@ class TranslationJob:
         The machine and its threads are included: they decide the last bits of a log-probability,
         and so also the text if two hypotheses are that close.
         """
-        from importlib.metadata import version
+        from importlib.metadata import distributions
 
         from pellucid import __version__
         from pellucid.machine.hardware import threads_in_use
@@ -221,7 +221,9 @@ class TranslationJob:
         decoding = self.decoding.model_dump(mode="json")
         return {
             "the version of pellucid": __version__,
-            "the version of PyTorch": version("torch"),
+            "the version of PyTorch": next(
+                (one.version for one in distributions(name="torch")), None
+            ),
             "the processor": describe_processor(),
             "the engine": self._describe_engine(self.constraints.rule),
             "--threads": threads_in_use(),
