@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -25,12 +25,21 @@ from pellucid.training.weights.averaging import Averaging
 from pellucid.training.weights.optimizer import Optimizer
 from pellucid.training.weights.schedule import dropout_share
 
-if TYPE_CHECKING:
-    from pellucid.training.update.ranks import RankedPasses
-
 LATE = 3
 """Updates that may have begun since the one whose result is read: so many hide the way to the
 device and back, and after an update that is not finite no more than these are for nothing."""
+
+
+class SharedPasses(Protocol):
+    """The passes of all ranks together.
+
+    ``seconds_waited`` is the time of the last sum in which this process waited for others.
+    """
+
+    seconds_waited: float
+
+    def sum_gradients(self, step: int, pieces: Sequence[BatchPart]) -> Tensor:
+        """Leave the sum of the pieces' gradients in the model, and return that of their losses."""
 
 
 class RecordedPasses:
@@ -165,12 +174,12 @@ class RecordedUpdates:
         training: TrainingConfig,
         averaging: Averaging | None,
         passes: RecordedPasses,
-        ranks: RankedPasses | None = None,
+        ranks: SharedPasses | None = None,
     ) -> None:
         self._optimizer = optimizer
         self._training = training
         self._averaging = averaging
-        self._passes = ranks or passes
+        self._passes: SharedPasses = ranks or passes
         self._schedule = passes.schedule
         device = next(model.parameters()).device
         self._loss = torch.zeros((), device=device)
