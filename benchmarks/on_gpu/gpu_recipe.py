@@ -47,11 +47,13 @@ def measure_recipe(setting: Setting, note: Note, *, recipe: str) -> None:
 def measure_seeds(setting: Setting, note: Note) -> None:
     """Train twice with one seed, as usual and with deterministic algorithms."""
     steps = 4 if setting.is_smallest else SEEDS_STEPS
-    for name, program in (("usual", ["-m", "pellucid"]), ("deterministic", ["-c", DETERMINISTIC])):
+    for kind, program in (("usual", ["-m", "pellucid"]), ("deterministic", ["-c", DETERMINISTIC])):
         weights = []
         with tempfile.TemporaryDirectory() as folder:
             changes = _prepare(setting, Path(folder))
-            changes += [f"training.max_steps={steps}", f"training.validate_every={steps}"]
+            for name in ("training.max_steps", "training.validate_every"):
+                changes = [one for one in changes if not one.startswith(f"{name}=")]
+                changes.append(f"{name}={steps}")
             for run in (Path(folder) / "one", Path(folder) / "other"):
                 words = commands_of("multi30k-en-fr-lowercased", 1, run, changes)["train"]
                 _pellucid(words, program)
@@ -59,7 +61,7 @@ def measure_seeds(setting: Setting, note: Note) -> None:
                 weights.append((path.read_bytes(), load_file(path)))
         (one_bytes, one), (other_bytes, other) = weights
         apart = max(float((one[key] - other[key]).abs().max()) for key in one)
-        note({name: {"steps": steps, "equal": one_bytes == other_bytes, "furthest": apart}})
+        note({kind: {"steps": steps, "equal": one_bytes == other_bytes, "furthest": apart}})
 
 
 def _is_told(line: str) -> bool:

@@ -233,7 +233,7 @@ def make_updater(
 ) -> Updater:
     """Make the updates of a model, by graphs or step by step."""
     graphs: Callable[..., Any] = setting.graphs if is_recorded else (lambda *_: None)
-    with mock.patch("pellucid.training.update.step.make_graphs", graphs):
+    with mock.patch("pellucid.training.update.recorded.make_graphs", graphs):
         return Updater(
             model,
             Optimizer(model, training, precision),

@@ -31,7 +31,7 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[TapedGraphs]:
         made.append(TapedGraphs(device))
         return made[-1]
 
-    monkeypatch.setattr("pellucid.training.update.step.make_graphs", make)
+    monkeypatch.setattr("pellucid.training.update.recorded.make_graphs", make)
     monkeypatch.setattr("pellucid.training.report.report_page.write_report", lambda run: None)
     return made
 
@@ -49,7 +49,7 @@ def test_a_recorded_run_has_the_figures_of_one_on_the_processor(
     recorded = run(tmp_path, "recorded", dropout=0.0)
     (one,) = graphs
     assert one.num_repeated > 2 * one.num_recorded > 0
-    monkeypatch.setattr("pellucid.training.update.step.make_graphs", lambda *_: None)
+    monkeypatch.setattr("pellucid.training.update.recorded.make_graphs", lambda *_: None)
     plain = run(tmp_path, "plain", dropout=0.0)
     for ours, theirs in zip(read_metrics(recorded), read_metrics(plain), strict=True):
         assert ours["step"] == theirs["step"]

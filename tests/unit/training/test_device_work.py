@@ -19,7 +19,7 @@ from pellucid.training.plain import UpdateResult
 from pellucid.training.run import device_work
 from pellucid.training.run.device_work import Arithmetic, DeviceWork, measure_products
 from pellucid.training.update.batch_parts import make_pieces
-from pellucid.training.update.recorded import RecordedUpdates
+from pellucid.training.update.recorded import RecordedPasses, RecordedUpdates
 from pellucid.training.weights.optimizer import Optimizer
 
 SIZES = {
@@ -157,9 +157,8 @@ def test_an_update_says_how_long_the_device_worked() -> None:
     model = make_model()
     training = TrainingConfig(dropout=0.0)
     optimizer = Optimizer(model, training)
-    updates = RecordedUpdates(
-        model, optimizer, training, "float32", None, graphs, torch.Generator()
-    )
+    passes = RecordedPasses(model, training, "float32", graphs, torch.Generator())
+    updates = RecordedUpdates(model, optimizer, training, None, passes)
     for step in range(1, WARM_UPS + 3):
         updates.begin(step, make_pieces([make_batch(2, 5, 3)]), rate=0.01, muon_rate=0.01)
     found = updates.read(most_unread=0)

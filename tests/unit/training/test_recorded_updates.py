@@ -20,7 +20,7 @@ from pellucid.training.fast.attention_losses import AttentionLosses
 from pellucid.training.fast.pytorch import ModelOnPyTorch
 from pellucid.training.plain import UpdateResult, make_update, move_weights
 from pellucid.training.update.batch_parts import make_pieces, repeat_batch
-from pellucid.training.update.recorded import LATE, RecordedUpdates
+from pellucid.training.update.recorded import LATE, RecordedPasses, RecordedUpdates
 from pellucid.training.update.step import Updater
 from pellucid.training.weights.averaging import Averaging
 from pellucid.training.weights.optimizer import Optimizer
@@ -37,15 +37,8 @@ class Recording:
         self.model = make_model(has_output_bias=True)
         self.averaging = Averaging(self.model, training)
         self.optimizer = Optimizer(self.model, training)
-        self.updates = RecordedUpdates(
-            self.model,
-            self.optimizer,
-            training,
-            "float32",
-            self.averaging,
-            self.graphs,
-            torch.Generator(),
-        )
+        passes = RecordedPasses(self.model, training, "float32", self.graphs, torch.Generator())
+        self.updates = RecordedUpdates(self.model, self.optimizer, training, self.averaging, passes)
 
 
 def batches_of(step: int, count: int) -> list[Batch]:
@@ -262,7 +255,7 @@ def _updater(
     training: TrainingConfig, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Transformer, Updater]:
     monkeypatch.setattr(
-        "pellucid.training.update.step.make_graphs", lambda device, generator: TapedGraphs()
+        "pellucid.training.update.recorded.make_graphs", lambda device, generator: TapedGraphs()
     )
     model = make_model()
     optimizer = Optimizer(model, training)

@@ -213,8 +213,8 @@ def announce(
         yield shapes
     if plan.device.type != "cpu" and learner.updater.recorded is None:
         yield (
-            "Updates are computed step by step: only a single process with batches of few shapes "
-            "(training.shapes, training.processes) has the device repeat them by itself."
+            "Updates are computed step by step: the device repeats only whole batches of few "
+            "shapes by itself (training.shapes, training.processes = 1)."
         )
     if learner.state.step:
         yield f"Continuing after step {learner.state.step}."

@@ -239,5 +239,6 @@ def watch_device(learner: Learner) -> DeviceWork:
         learner.training,
         describe_device(plan.device),
         best=measure_products(plan.device, plan.precision),
-        is_timed=learner.updater.recorded is not None,
+        # With other ranks the time of a device includes waiting for them.
+        is_timed=learner.updater.recorded is not None and plan.ranks == 1,
     )

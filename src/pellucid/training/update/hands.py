@@ -33,6 +33,7 @@ from pellucid.training.update.link import (
     open_store,
 )
 from pellucid.training.update.passes import Passes
+from pellucid.training.update.recorded import record_passes
 from pellucid.training.update.tree import Flat, GradientTree, flatten_weights
 from pellucid.training.weights.optimizer import freeze
 
@@ -208,7 +209,13 @@ def _set_up(settings: dict[str, Any], device: torch.device) -> tuple[GradientTre
     replica = make_model(config, has_output_bias=settings["has_output_bias"])
     freeze(replica, training.freeze)
     weights = flatten_weights(replica.to(device))
-    tree = GradientTree(Passes(replica, training, settings["precision"]), replica)
+    make = record_passes if settings["is_recorded"] else Passes
+    passes = make(replica, training, settings["precision"])
+    if passes is None:
+        raise ConfigurationError(
+            f"All ranks must compute alike, but rank 0 has a GPU, and {socket.gethostname()} none."
+        )
+    tree = GradientTree(passes, replica)
     if tree.passes.kernels != settings["kernels"]:
         raise ConfigurationError(
             f"All ranks must compute alike, but rank 0 uses {settings['kernels']}, and "

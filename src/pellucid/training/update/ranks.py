@@ -42,6 +42,7 @@ from pellucid.training.update.link import (
     port_of,
 )
 from pellucid.training.update.passes import Passes
+from pellucid.training.update.recorded import RecordedPasses
 from pellucid.training.update.tree import Flat, GradientTree, flatten_weights
 
 if TYPE_CHECKING:
@@ -247,6 +248,7 @@ class RankedPasses:
         precision: of the passes.
         ranks: all of them.
         number: of ranks.
+        passes: those of this process.
     """
 
     def __init__(
@@ -256,11 +258,12 @@ class RankedPasses:
         precision: Literal["float32", "bfloat16"],
         ranks: Ranks,
         number: int,
+        passes: Passes | RecordedPasses,
     ) -> None:
         self._model = model
         self._ranks = ranks
         self._number = number
-        self._tree = GradientTree(Passes(model, training, precision), model)
+        self._tree = GradientTree(passes, model)
         self._link: RankLink | None = None
         self._weights: Flat | None = None
         self._threads = share_threads(1 if ranks.place else number)
@@ -269,7 +272,8 @@ class RankedPasses:
             "has_output_bias": model.output_bias is not None,
             "training": training.model_dump(mode="json"),
             "precision": precision,
-            "kernels": self._tree.passes.kernels,
+            "kernels": passes.kernels,
+            "is_recorded": isinstance(passes, RecordedPasses),
             "threads": None if ranks.place else self._threads,
         }
         self.seconds_waited = 0.0
@@ -288,7 +292,8 @@ class RankedPasses:
             return
         try:
             link = self._ranks.join(self._number, next(self._model.parameters()).device)
-            self._weights = flatten_weights(self._model)
+            if self._weights is None:  # Recorded passes read the weights where they were.
+                self._weights = flatten_weights(self._model)
             for hand in range(1, link.size):
                 link.send_order(hand, SET_UP, body=to_bytes(self._settings))
             for hand in range(1, link.size):

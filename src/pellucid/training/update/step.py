@@ -6,19 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeVar
 
-import torch
-
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
 from pellucid.machine.devices import is_out_of_memory
-from pellucid.machine.graphs import make_graphs
 from pellucid.model import EncoderDecoder
 from pellucid.training.plain import UpdateResult, move_weights
 from pellucid.training.update.batch_parts import BatchPart, make_pieces, split_batch
 from pellucid.training.update.passes import Passes
 from pellucid.training.update.ranks import RankedPasses, Ranks
-from pellucid.training.update.recorded import RecordedUpdates
+from pellucid.training.update.recorded import RecordedUpdates, record_passes
 from pellucid.training.weights.averaging import Averaging
 from pellucid.training.weights.optimizer import Optimizer
 
@@ -55,23 +52,25 @@ class Updater:
         self._optimizer = optimizer
         self._training = training
         self._processes = processes
-        self._passes: Passes | RankedPasses | None = None
+        self._ranked: RankedPasses | None = None
         self.recorded: RecordedUpdates | None = None
         device = next(model.parameters()).device
-        number = (ranks or Ranks()).count(device, processes)
-        if averaging is not None and number == processes == 1:
-            generator = torch.Generator(device)
-            graphs = make_graphs(device, generator)
-            if graphs is not None:
-                self.recorded = RecordedUpdates(
-                    model, optimizer, training, precision, averaging, graphs, generator
-                )
-                return
-        if processes * training.accumulate == 1:
-            # One piece needs no tree of sums, and so no second buffer as large as the weights.
-            self._passes = Passes(model, training, precision)
-        else:
-            self._passes = RankedPasses(model, training, precision, ranks or Ranks(), number)
+        ranks = ranks or Ranks()
+        number = ranks.count(device, processes)
+        recorded = None
+        if averaging is not None and processes == 1:
+            recorded = record_passes(model, training, precision)
+        passes = recorded or Passes(model, training, precision)
+        # One piece needs no tree of sums, and so no second buffer as large as the weights. Of two
+        # recorded ones the second adds to the first, as in a tree.
+        most = 1 if recorded is None else 2
+        if number > 1 or processes * training.accumulate > most:
+            self._ranked = RankedPasses(model, training, precision, ranks, number, passes)
+        self._passes = self._ranked or passes
+        if recorded is not None:
+            self.recorded = RecordedUpdates(
+                model, optimizer, training, averaging, recorded, self._ranked
+            )
 
     def advance(
         self, step: int, batches: Sequence[Batch], *, rate: float, muon_rate: float
@@ -106,7 +105,6 @@ class Updater:
             self._begin(self.recorded, step, batches, rate=rate, muon_rate=muon_rate)
             return self.read()[-1]
         passes = self._passes
-        assert passes is not None
         passes.refresh_weights()
         parts = [part for batch in batches for part in split_batch(batch, self._processes)]
         mean_loss, was_split = _in_memory(
@@ -142,13 +140,13 @@ class Updater:
         Raises:
             PellucidError: one could not start or did not come.
         """
-        if isinstance(self._passes, RankedPasses):
-            self._passes.start()
+        if self._ranked is not None:
+            self._ranked.start()
 
     def close(self) -> None:
         """End the ranks that were started here; the next update starts them again."""
-        if isinstance(self._passes, RankedPasses):
-            self._passes.close()
+        if self._ranked is not None:
+            self._ranked.close()
 
 
 def _in_memory(parts: list[Batch], compute: Callable[[list[BatchPart], bool], T]) -> tuple[T, bool]:

@@ -19,6 +19,7 @@ from pellucid.training.fast.pytorch import trained
 from pellucid.training.update.batch_parts import BatchPart, halve, run_of
 from pellucid.training.update.link import RankLink
 from pellucid.training.update.passes import Passes
+from pellucid.training.update.recorded import RecordedPasses
 
 LOSS = 0
 MEMORY = 1
@@ -63,7 +64,7 @@ class GradientTree:
         model: its parameters get them.
     """
 
-    def __init__(self, passes: Passes, model: EncoderDecoder) -> None:
+    def __init__(self, passes: Passes | RecordedPasses, model: EncoderDecoder) -> None:
         self.passes = passes
         self._weights = trained(model)
         # The second also receives the sums of other ranks.
