@@ -79,7 +79,8 @@ def _units(
         key = f"row {source.line(row[0][0])}"
         fault = _fault(source, row, columns)
         if fault:
-            start, end = row[0][0], row[-1][1]
+            start = row[0][0]
+            end = row[-1][1]
             yield Unit(key, start, end, [source.text[start:end]], fault=fault)
             continue
         # A cell that is filled has its translation already.

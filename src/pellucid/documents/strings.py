@@ -193,7 +193,8 @@ def read_xcstrings(source: Source) -> Iterator[Unit]:
             localization = _localization(text, model, strings, target)
         place, end, before, after = _room(text, there if there.end else entry)
         if not there.end:
-            before, after = f'{before}"localizations" : {{ ', f" }}{after}"
+            before += '"localizations" : { '
+            after = f" }}{after}"
         comment = entry.get("comment")
         pieces = [f'{before}"{target}" : ', *localization, after]
         unit = Unit(key, place, end, pieces, source.line(entry.start))

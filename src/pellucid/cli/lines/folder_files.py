@@ -142,7 +142,8 @@ def _other_language(name: str, siblings: set[str], languages: tuple[str, str]) -
         is_known = language.language in NAMES or (target and are_same_language(code, target))
         if not is_known or are_same_language(code, source):
             continue
-        before, after = name[: found.start()], name[found.end() :]
+        before = name[: found.start()]
+        after = name[found.end() :]
         others = (
             _CODE.fullmatch(one, len(before), len(one) - len(after))
             for one in siblings
