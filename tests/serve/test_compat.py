@@ -264,6 +264,7 @@ IN_FORMATS = {
     "markdown": "# §\n\n```\ncode\n```\n",
     "html": "<p>§</p>",
     "json": '{"a": "§"}',
+    "xcstrings": '{\n  "strings" : {\n    "§" : {\n\n    }\n  }\n}\n',
     "yaml": "a: §\n",
     "properties": "a = §\n",
     "strings": '"a" = "§";\n',
@@ -298,7 +299,10 @@ def test_every_format_goes_through_a_client_and_keeps_its_form(
             assert found.endswith(f"a_fr{ending}")
             target = f'<target state="needs-review-translation">{HOUSE}</target>'
             variant = f'<tuv xml:lang="fr"><seg>{HOUSE}</seg></tuv>'
+            unit = f'{{ "state" : "needs_review", "value" : "{HOUSE}" }}'
+            localized = f'"localizations" : {{ "fr" : {{ "stringUnit" : {unit} }} }}'
             expected = {
+                "xcstrings": document.replace(" {\n\n    }", f" {{\n      {localized}\n    }}"),
                 "qt": document.replace(
                     "<translation/>", f'<translation type="unfinished">{HOUSE}</translation>'
                 ),

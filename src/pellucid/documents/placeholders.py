@@ -102,6 +102,11 @@ def keeps_copies(segment: Segment, text: str) -> bool:
     return not missing and not surplus and in_order(segment, text) == text
 
 
+def has_words(segment: Segment, text: str) -> bool:
+    """Tell whether a translation has a letter outside of the copies of its source."""
+    return any(map(str.isalpha, _hide(segment, text)[1]))
+
+
 def in_order(segment: Segment, text: str) -> str:
     """Put ``%s`` and ``%d`` in the order of the source, if the translation has the same ones."""
     if "%" not in text:

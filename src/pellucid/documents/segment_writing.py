@@ -14,7 +14,13 @@ from pellucid.documents.markup.placeholder_shapes import find_placeholders
 from pellucid.documents.markup.placing import write_placed
 from pellucid.documents.markup.segments import Element, Segment, spell
 from pellucid.documents.markup.tag_writing import Placed
-from pellucid.documents.placeholders import CLOSES, in_order, keeps_copies, without_surplus
+from pellucid.documents.placeholders import (
+    CLOSES,
+    has_words,
+    in_order,
+    keeps_copies,
+    without_surplus,
+)
 from pellucid.languages.letters import is_unspaced
 
 _STOPS = ".!?…。！？।۔؟ "
@@ -55,6 +61,7 @@ BY_LINKS = "placeholders were lost, and stand where word links put them"
 BY_ORDER = "placeholders were lost, and stand after the word before them"
 SOURCE = "not all of its codes or cues have a place in the translation, so that the source stays"
 DIFFERS = "placeholders differ from those of the source"
+WORDLESS = "no word is left between the placeholders"
 EMPTIED = "an element that had words has none"
 OTHER = "the likeliest translation changes the blocks of a template, so that another one stands"
 BROKEN = "a placeholder that tags cut was lost, so that the source stays"
@@ -208,6 +215,8 @@ def _what_differs(segment: Segment, written: str, shown: str) -> str:
     if wanted != found:
         names = dict.fromkeys(((wanted - found) + (found - wanted)).elements())
         return f"{DIFFERS}: {' '.join(names)}"
+    if has_words(segment, segment.text) and not has_words(segment, shown):
+        return WORDLESS
     for one in segment.elements.values():
         had_words = any(map(str.isalpha, segment.text[one.start : one.end]))
         if not one.is_copy and had_words and f"{spell(one.opening)}{one.closing}" in written:

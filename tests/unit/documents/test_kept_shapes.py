@@ -12,7 +12,15 @@ from growing import MOST, exponent
 from pellucid.documents.formats import FORMATS
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.markup.split_messages import find_split_messages
-from pellucid.documents.segment_writing import BROKEN, CUT, DIFFERS, EMPTIED, OTHER, write_segment
+from pellucid.documents.segment_writing import (
+    BROKEN,
+    CUT,
+    DIFFERS,
+    EMPTIED,
+    OTHER,
+    WORDLESS,
+    write_segment,
+)
 from pellucid.documents.units import How, Unit
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
@@ -119,6 +127,13 @@ def test_braces_that_a_translation_loses_are_reported() -> None:
     assert reason == f"{DIFFERS}: {{ }}"
     _, reason = translated("json", '{"a": "The dog {see below}"}', "Le chien {voir plus bas}")
     assert reason == ""
+
+
+def test_text_of_which_only_placeholders_are_left_is_reported() -> None:
+    assert translated("json", '{"a": "match %d of %d"}', "%d / %d")[1] == WORDLESS
+    assert translated("json", '{"a": "match %d of %d"}', "trouvé %d / %d")[1] == ""
+    # A copied word is none of the translation.
+    assert translated("json", '{"a": "for {name}"}', "{name}")[1] == WORDLESS
 
 
 def test_element_that_held_words_and_holds_none_is_reported() -> None:
