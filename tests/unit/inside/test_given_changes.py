@@ -185,7 +185,7 @@ def test_pair_takes_a_translation_or_makes_one(demo: Translator) -> None:
 
 def test_patch_of_a_pair_puts_the_others_vectors_in(demo: Translator) -> None:
     cake = demo.pair("The cake came out of the oven and it tasted good.")
-    map_ = cake.patch(demo.pair(TEXT), ["encoder.0"])
+    map_ = cake.patch(demo.pair(TEXT), ["encoder.0"], row=0)
     assert map_.matrix[0, -1] == pytest.approx(1, abs=0.05)
 
 

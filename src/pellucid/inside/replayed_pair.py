@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.arguments import checked
 from pellucid.attention import stages
 from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, begin, only_observes
@@ -38,6 +39,7 @@ from pellucid.model import EncoderDecoder
 Keep = Callable[[str, np.ndarray], None]
 
 
+@checked
 @torch.inference_mode()
 def replay(
     pair: PairData,
