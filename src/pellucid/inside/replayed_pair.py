@@ -20,8 +20,8 @@ from torch import Tensor
 from pellucid.arguments import checked
 from pellucid.attention import stages
 from pellucid.attention.checks import fitted
-from pellucid.attention.probe import Probe, begin, only_observes
-from pellucid.decode.under_probe import REPLACED_NOTHING
+from pellucid.attention.probe import Probe, only_observes, tell_probe
+from pellucid.decode.probing.under_probe import REPLACED_NOTHING
 from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.changes.given_changes import GivenChanges, join_probes
@@ -183,7 +183,7 @@ class _Recorder:
 
     def begin(self, pair: PairData) -> None:
         """Tell the user's probe which sentence comes."""
-        begin(self._changes, pair)
+        tell_probe(self._changes, pair)
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Keep one result if it was asked for."""

@@ -15,7 +15,7 @@ import numpy as np
 from pellucid.arguments import checked
 from pellucid.config.head_address import Part
 from pellucid.errors import need_library
-from pellucid.files import write_text
+from pellucid.files import endings, write_text
 from pellucid.inside.ask import check_number
 from pellucid.inside.pair import PairData
 from pellucid.inside.record.data_frames import axes_of_map, to_labeled
@@ -171,7 +171,7 @@ class Map:
             InputError: the ending is not known, or Matplotlib is not installed.
             OutputError: the file cannot be written.
         """
-        if Path(path).suffix == ".csv":
+        if endings(path).kind == ".csv":
             rows = zip(self.row_labels, self.matrix.tolist(), strict=True)
             lines = [["", *self.column_labels], *([label, *numbers] for label, numbers in rows)]
             text = io.StringIO()
