@@ -105,7 +105,7 @@ class Patching:
 
     @property
     def asked(self) -> str:
-        """What a number is about, for captions."""
+        """Name what a number is about, for captions."""
         if self.metric is None:
             return " against ".join(self.answers)
         return getattr(self.metric, "__name__", "metric").strip("<>")
