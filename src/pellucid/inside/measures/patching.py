@@ -84,7 +84,8 @@ class Patching:
             # A metric needs no second answer.
             sides = [self.a] if self.metric is not None else [self.a, self.b]
             count = min(len(pair.target_ids) for pair in sides)
-            check_number("row", self.asked_row, count, "the translations")
+            advice = "Name one that exists, or a word."
+            check_number("row", self.asked_row, count, "the translations", advice=advice)
             if self.metric is None and len({pair.target_ids[self.asked_row] for pair in sides}) < 2:
                 raise InputError(
                     f"Row {self.asked_row} must predict different tokens in the two translations, "
@@ -260,7 +261,7 @@ def patch(
     if pair_a.model is not pair_b.model:
         raise InputError("Both sentences must be read by one model, but there are two.")
     task.preferences  # noqa: B018 - refuses pairs without a difference before anything is run
-    if why is row is metric is None:
+    if why is None and row is None and metric is None:
         _warn_of_others(task)
     places = expand_sites(pair_b, list_sites(sites))
     names = [name for name, _ in places]
