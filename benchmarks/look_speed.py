@@ -38,7 +38,7 @@ from pellucid.data import make_source_batch
 from pellucid.decode.greedy import decode_greedily
 from pellucid.inside import Ask
 from pellucid.inside.pair import make_pair
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 from pellucid.model import Transformer
 from pellucid.translate.translator import Translator, load
 

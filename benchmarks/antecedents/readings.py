@@ -16,7 +16,7 @@ from pellucid.inside.changes.change import Changes, CutEdge, cut_source_word
 from pellucid.inside.changes.place import Place
 from pellucid.inside.pair import attention_at, output_by_head
 from pellucid.inside.record.trace_data import TraceData
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 
 Rows = Literal["pronoun", "predicate", "predicts", "reads"]
 """The rows of a map to read: the encoder's at the pronoun or at the other words of its clause, or

@@ -161,6 +161,17 @@ def test_translate_under_another_change_takes_a_beam_and_links(
     assert (done.returncode, "Changes need one model" in done.stderr) == (2, True)
 
 
+def test_look_follows_what_the_changed_model_writes(run_here: Run) -> None:
+    line = "The pizza came out of the oven and it tasted good."
+    change = ("--change", "cut word pizza", "--decode-changed")
+    done = run_here("look", "demo", line, *change, "--beam", "3")
+    assert (done.returncode, "Le est sorti du four" in done.stdout) == (0, True)
+    done = run_here("look", "demo", line, "--decode-changed")
+    assert (done.returncode, "--decode-changed needs --change" in done.stderr) == (2, True)
+    done = run_here("look", "demo", line, *change, "--translation", "La pizza.")
+    assert (done.returncode, "it is not decoded" in done.stderr) == (2, True)
+
+
 def test_evaluate_under_a_change_compares_with_the_unchanged_model(
     run_here: Run, files: tuple[str, ...], write_lines: WriteLines
 ) -> None:

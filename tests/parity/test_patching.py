@@ -90,7 +90,7 @@ def test_shares_of_fifty_pairs_equal_a_second_transformers(demo: Translator) -> 
             left.remove(array)
             here, there = draw.choice(task.positions(array.axes.removeprefix("H")[0]))
             head = draw.randrange(demo.model.config.num_heads) if array.axes[0] == "H" else None
-            found = patch(a, b, [label_of(array.name, head)], [there])
+            found = patch(a, b, [label_of(array.name, head)], [there], row=task.row)
             before = (here,) if head is None else (head, here)
             patched.name, patched.vector = array.name, of_a[array.name][before]
             patched.index = (there,) if head is None else (head, there)
@@ -161,7 +161,7 @@ def test_what_does_not_exist_is_refused(
 def test_sentences_without_a_difference_are_refused(demo: Translator) -> None:
     with pytest.raises(InputError, match="both are translated the same"):
         patch(pair_of(demo, A, TARGETS[0]), pair_of(demo, B, TARGETS[0]))
-    with pytest.raises(InputError, match="both prefer"):
+    with pytest.raises(InputError, match="equally"):
         patch(pair_of(demo, A, TARGETS[0]), pair_of(demo, A, TARGETS[1]))
 
 
@@ -231,12 +231,12 @@ def test_shares_of_a_corpus_are_the_pairs_shares_weighted_by_their_differences(
         task = Patching(a, b)
         first, second = task.preferences
         weights.append(abs(first - second))
-        wholes.append(patch(a, b).matrix[:, -1] * weights[-1])
+        wholes.append(patch(a, b, row=task.row).matrix[:, -1] * weights[-1])
         place = b.source_tokens.index("it") if "it" in b.source_tokens else -1
         if a.source_tokens[task.sources.get(place, -1)] != "it":
             continue
         is_there.append(number // 2)
-        shares.append(patch(a, b, positions=[place]).matrix[:, 0])
+        shares.append(patch(a, b, positions=[place], row=task.row).matrix[:, 0])
     assert found.counts == (11, len(is_there), 11, 11)
     values, kept = np.array(shares), np.array(weights)[is_there]
     expected = (values * kept[:, None]).sum(axis=0) / kept.sum()

@@ -25,7 +25,7 @@ from pellucid.formats.exporting import check_model
 from pellucid.inside import Ask
 from pellucid.inside.measures.contributions import contributions, take_apart
 from pellucid.inside.pair import make_pair
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 from pellucid.inside.show.model_page import cannot_carry
 from pellucid.inside.show.steps import follow_one_row
 from pellucid.inside.show.view import HeadView

@@ -42,7 +42,7 @@ class Probe(Protocol):
         ...
 
 
-def begin(probe: Probe | None, pair: object) -> None:
+def tell_probe(probe: Probe | None, pair: object) -> None:
     """Tell a probe which sentence it sees next, if it has a method ``begin``."""
     told = getattr(probe, "begin", None)
     if told is not None:

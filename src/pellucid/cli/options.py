@@ -139,8 +139,8 @@ ModelChanges = Annotated[
         "--change",
         metavar="CHANGE",
         help="Change the model: 'cut decoder.1.cross.0' and the other changes of look; may be "
-        "repeated. Cuts of whole heads run in the engine in C; with other changes each line is "
-        "decoded greedily, which is slow.",
+        "repeated. Changes of the decoder other than cuts of whole heads run on PyTorch, which is "
+        "slower.",
     ),
 ]
 

@@ -18,7 +18,7 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from pellucid.decode.on_pytorch import PyTorchDecoder
-    from pellucid.decode.under_probe import UnderProbe
+    from pellucid.decode.probing.under_probe import UnderProbe
     from pellucid.model import EncoderDecoder
 
 

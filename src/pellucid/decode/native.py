@@ -18,7 +18,7 @@ from pellucid.native.engine import NativeEngine
 from pellucid.native.weight_shapes import find_obstacle
 
 if TYPE_CHECKING:
-    from pellucid.decode.under_probe import UnderProbe
+    from pellucid.decode.probing.under_probe import UnderProbe
     from pellucid.model import EncoderDecoder
 
 _SERVED = {

@@ -19,13 +19,13 @@ from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.constraints.required import RequiredPhrases
 from pellucid.decode.hypothesis import OVERFLOW, Decided, Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
-from pellucid.decode.probed_steps import ProbedStepper
+from pellucid.decode.probing.probed_steps import ProbedStepper
+from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.decode.recorded_steps import RecordedStepper, explain_unrecorded
 from pellucid.decode.search.beams import LengthPenalty
 from pellucid.decode.search.search_loop import Search, SearchAnswer
 from pellucid.decode.search.uniforms import draw_many_samples, number_sample
 from pellucid.decode.steppers import Ensemble, ModelStepper, NativeStepper, Stepper
-from pellucid.decode.under_probe import UnderProbe
 from pellucid.errors import InputError
 from pellucid.machine.graphs import make_graphs
 from pellucid.machine.hardware import set_threads, some_threads

@@ -17,7 +17,7 @@ from torch import Tensor
 from pellucid.config import Precision
 from pellucid.data import make_source_batch
 from pellucid.decode.logits import log_normalizer
-from pellucid.decode.under_probe import UnderProbe
+from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.errors import InputError
 from pellucid.machine.hardware import threads_in_use
 from pellucid.model import EncoderDecoder

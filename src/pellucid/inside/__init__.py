@@ -4,12 +4,12 @@ All that is promised is here, flat; the modules below are ours to change. Names 
 they are first used. `Translator.look` gives a `Trace`, `Translator.pair` a `Pair`.
 
 Reading order of the modules: `ask` (which arrays to keep), `pair` (a source and a target with a
-model), `replay` (the run that keeps them), `record/` (the trace and its files), `traces` (a trace
-that saves and shows itself), `line_traces` (from a line of text to traces). The folders build on
-these: `heads/` (a table of all heads, and their differences), `changes/` (what if), `align/` (word
-links), `measures/` (beyond weights), `studies/` (many lines at once), `show/` (terminal, page,
-figures). `drawings/` needs only a configuration. `verify` and `vocabulary` answer one question
-each.
+model), `replayed_pair` (the run that keeps them), `record/` (the trace and its files), `traces` (a
+trace that saves and shows itself), `line_traces` (from a line of text to traces). The folders build
+on these: `heads/` (a table of all heads, and their differences), `changes/` (what if), `align/`
+(word links), `measures/` (beyond weights), `studies/` (many lines at once), `show/` (terminal,
+page, figures). `drawings/` needs only a configuration. `verify` and `vocabulary` answer one
+question each.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
     from pellucid.inside.heads.head_rows import HeadRow, head_rows, sort_rows
     from pellucid.inside.line_traces import Replaying
     from pellucid.inside.measures.agreement import agreement
-    from pellucid.inside.measures.contrast import Contrast
+    from pellucid.inside.measures.contrast import Contrast, find_contrast
+    from pellucid.inside.measures.contributions import Contributions, contributions
     from pellucid.inside.measures.faithfulness import faithfulness, find_raises
     from pellucid.inside.measures.lens import decoder_lens, logit_lens
     from pellucid.inside.measures.maps import Map
     from pellucid.inside.measures.patching import patch
     from pellucid.inside.measures.registry import MEASURES, Measure, measure
     from pellucid.inside.pair import Replace
+    from pellucid.inside.replayed_pair import replay
     from pellucid.inside.sentence_pair import Pair
     from pellucid.inside.studies.head_study import Study, study
     from pellucid.inside.studies.patched import PatchedCorpus, patch_corpus
@@ -54,6 +56,7 @@ __all__ = [
     "AverageHead",
     "Change",
     "Contrast",
+    "Contributions",
     "CutEdge",
     "CutHead",
     "ForceWeight",
@@ -73,9 +76,11 @@ __all__ = [
     "WhatIf",
     "agreement",
     "compare_heads",
+    "contributions",
     "decoder_lens",
     "draw_architecture",
     "faithfulness",
+    "find_contrast",
     "find_raises",
     "follow_heads",
     "head_rows",
@@ -85,6 +90,7 @@ __all__ = [
     "parse_change",
     "patch",
     "patch_corpus",
+    "replay",
     "sort_rows",
     "study",
     "what_if",
@@ -95,6 +101,7 @@ _HOMES = {
     "AverageHead": "pellucid.inside.changes.change",
     "Change": "pellucid.inside.changes.change",
     "Contrast": "pellucid.inside.measures.contrast",
+    "Contributions": "pellucid.inside.measures.contributions",
     "CutEdge": "pellucid.inside.changes.change",
     "CutHead": "pellucid.inside.changes.change",
     "ForceWeight": "pellucid.inside.changes.change",
@@ -115,9 +122,11 @@ _HOMES = {
     "WhatIf": "pellucid.inside.changes.what_if",
     "agreement": "pellucid.inside.measures.agreement",
     "compare_heads": "pellucid.inside.heads.compare",
+    "contributions": "pellucid.inside.measures.contributions",
     "decoder_lens": "pellucid.inside.measures.lens",
     "draw_architecture": "pellucid.inside.drawings.architecture",
     "faithfulness": "pellucid.inside.measures.faithfulness",
+    "find_contrast": "pellucid.inside.measures.contrast",
     "find_raises": "pellucid.inside.measures.faithfulness",
     "follow_heads": "pellucid.inside.studies.training_history",
     "head_rows": "pellucid.inside.heads.head_rows",
@@ -127,6 +136,7 @@ _HOMES = {
     "parse_change": "pellucid.inside.changes.change",
     "patch": "pellucid.inside.measures.patching",
     "patch_corpus": "pellucid.inside.studies.patched",
+    "replay": "pellucid.inside.replayed_pair",
     "sort_rows": "pellucid.inside.heads.head_rows",
     "study": "pellucid.inside.studies.head_study",
     "what_if": "pellucid.inside.changes.what_if",

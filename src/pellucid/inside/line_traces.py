@@ -15,7 +15,7 @@ from pellucid.inside.ask import Ask
 from pellucid.inside.changes.given_changes import GivenChanges, describe_probe, join_probes
 from pellucid.inside.pair import PairData, make_pair
 from pellucid.inside.record.trace_files import NpzWriter
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 from pellucid.inside.traces import Trace
 from pellucid.text.token_words import unknown_pieces
 

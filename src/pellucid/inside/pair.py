@@ -19,7 +19,7 @@ from pellucid.bundle import Bundle
 from pellucid.config import known_option
 from pellucid.config.head_address import Part
 from pellucid.decode.hypothesis import OVERFLOW
-from pellucid.decode.under_probe import Noting
+from pellucid.decode.probing.under_probe import Noting
 from pellucid.errors import InputError
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.changes.given_changes import (

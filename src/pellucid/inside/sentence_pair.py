@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pellucid.arguments import checked
@@ -12,10 +12,10 @@ from pellucid.inside.changes.what_if import WhatIf, what_if
 from pellucid.inside.measures.contrast import Contrast, find_contrast
 from pellucid.inside.measures.integrated import Baseline
 from pellucid.inside.measures.maps import Map
-from pellucid.inside.measures.patching import patch
+from pellucid.inside.measures.patching import Metric, patch
 from pellucid.inside.measures.registry import measure
 from pellucid.inside.pair import PairData
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 from pellucid.inside.traces import Trace
 
 
@@ -34,9 +34,10 @@ class Pair(PairData):
         *,
         steps: int | None = None,
         baseline: Baseline | None = None,
+        changes: GivenChanges | None = None,
     ) -> Map:
         """Measure what each word contributes; see `pellucid.inside.measure`."""
-        return measure(self, name, head, steps=steps, baseline=baseline)
+        return measure(self, name, head, steps=steps, baseline=baseline, changes=changes)
 
     @checked
     def what_if(
@@ -80,18 +81,27 @@ class Pair(PairData):
     @checked
     def patch(
         self,
-        other: PairData,
-        sites: Sequence[str] | None = None,
+        pair: PairData,
+        sites: str | Iterable[str] | None = None,
         positions: Iterable[int] | None = None,
+        *,
+        why: str | int | None = None,
+        other: str | None = None,
+        row: int | None = None,
+        metric: Metric | None = None,
     ) -> Map:
         """Put vectors of another pair into this one; see `pellucid.inside.patch`.
 
         Args:
-            other: the pair whose vectors are taken, of the same translator.
+            pair: the one whose vectors are taken, of the same translator.
             sites: names of arrays, such as ``encoder.0.self.value``, or layers.
             positions: of this pair's source, or decoder rows.
+            why: a word of the first pair's translation to ask about.
+            other: the word of the second answer.
+            row: the decoder row to ask about.
+            metric: a number of its logits to restore.
         """
-        return patch(other, self, sites, positions)
+        return patch(pair, self, sites, positions, why=why, other=other, row=row, metric=metric)
 
     @checked
     def look(self, ask: Ask | None = None) -> Trace:

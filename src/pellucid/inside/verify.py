@@ -14,7 +14,7 @@ from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.pair import PairData, attention_at, recurrent_attention_at, states_of
 from pellucid.inside.record.trace_data import TraceData
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 from pellucid.model.cross_attention import AdditiveAttention
 from pellucid.model.layers import MultiHeadAttention
 

@@ -169,7 +169,7 @@ class LoadedModel:
         Raises:
             InputError: a change names what the model does not have, or there are several models.
         """
-        from pellucid.decode.under_probe import UnderProbe
+        from pellucid.decode.probing.under_probe import UnderProbe
         from pellucid.inside.changes.cutting import cut_model, heads_to_cut
         from pellucid.inside.changes.given_changes import join_probes, read_changes
 

@@ -294,7 +294,7 @@ class Translator(TextTranslator):
             text: the line.
             translation: its text; the model's own unless given.
             changes: what changes every run of the pair, as for `translate`. The line is translated
-                without them, and measures take only unchanged pairs.
+                without them. Some measures take cuts of whole heads only.
             float64: compute in double precision.
             source_language: as for `translate`.
             to: as for `translate`.

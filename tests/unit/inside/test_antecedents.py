@@ -20,7 +20,7 @@ from pellucid.errors import InputError
 from pellucid.inside import Ask, Pair
 from pellucid.inside.changes.change import cut_source_word
 from pellucid.inside.pair import attention_at
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 

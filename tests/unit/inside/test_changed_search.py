@@ -12,7 +12,7 @@ from torch import Tensor
 
 import pellucid
 from pellucid.decode.decoder import make_decoder
-from pellucid.decode.under_probe import UnderProbe
+from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.errors import InputError
 from pellucid.inside import Replace
 from pellucid.inside.changes.change import Changes, parse_change

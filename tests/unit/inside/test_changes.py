@@ -28,7 +28,7 @@ from pellucid.inside.changes.change import (
 from pellucid.inside.changes.place import Place, all_heads, parse_place
 from pellucid.inside.changes.written_changes import find_word, parse_changes
 from pellucid.inside.pair import make_pair
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 from pellucid.inside.show.model_page import trace_page
 from pellucid.inside.show.view import HeadView
 from pellucid.translate.translator import load

@@ -12,7 +12,7 @@ from pellucid.errors import InputError
 from pellucid.inside import Trace
 from pellucid.inside.heads.compare import compare_heads, compare_maps
 from pellucid.inside.pair import make_pair
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 
 SOURCE = "The pizza came out of the oven ."
 OTHER = "The pizza came out ."

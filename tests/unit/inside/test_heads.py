@@ -26,7 +26,7 @@ from pellucid.inside.heads.head_rows import (
     sort_rows,
 )
 from pellucid.inside.pair import make_pair
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 from pellucid.text.token_words import is_punctuation
 
 SOURCE = "The pizza came out of the oven ."

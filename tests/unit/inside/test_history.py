@@ -20,7 +20,7 @@ from pellucid.inside import study
 from pellucid.inside.heads.head_rows import head_rows
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
 from pellucid.inside.pair import make_pair
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 from pellucid.inside.studies.head_study import ERRORS
 from pellucid.inside.studies.moving import moving_picture
 from pellucid.inside.studies.training_history import (

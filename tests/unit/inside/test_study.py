@@ -26,7 +26,7 @@ from pellucid.inside.heads.head_rows import cut_effects
 from pellucid.inside.measures.lens import logit_lens
 from pellucid.inside.measures.registry import MEASURES
 from pellucid.inside.pair import make_pair
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 from pellucid.inside.studies.kept_steps import Steps
 from pellucid.inside.studies.line_figures import RULES
 from pellucid.translate.translator import Translator

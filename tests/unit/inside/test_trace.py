@@ -26,7 +26,7 @@ from pellucid.inside.heads.head_rows import head_rows
 from pellucid.inside.measures.registry import measure
 from pellucid.inside.pair import make_pair
 from pellucid.inside.record.trace_files import NpzWriter
-from pellucid.inside.replay import replay
+from pellucid.inside.replayed_pair import replay
 from pellucid.translate.translator import Translator
 
 SOURCE = "The pizza came out of the oven and it tasted good."

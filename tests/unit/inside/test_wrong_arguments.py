@@ -23,7 +23,7 @@ HEAD = "decoder.1.cross.0"
 # Results, which functions make, and tables.
 MADE = {
     *("Contrast", "HeadHistory", "HeadRow", "MEASURES", "Map", "MapDifference", "Measure"),
-    *("PatchedCorpus", "Probe", "Study", "Trace", "WhatIf", "Change"),
+    *("PatchedCorpus", "Probe", "Study", "Trace", "WhatIf", "Change", "Contributions"),
 }
 
 
@@ -52,19 +52,22 @@ def valid_calls(translator: Translator) -> dict[str, tuple[Callable[..., Any], d
         "CutHead": {"place": HEAD},
         "ForceWeight": {"place": edge, "weight": 0.5},
         "Pair": {"model": pair.model, "tokenizer": pair.tokenizer, **ids, "source_text": TEXT},
-        "Replace": {"functions": {"encoder.0.self.weights": abs}},
+        "Replace": {"functions": {"encoder.0.self.weights": abs}, "takes_batches": False},
         "ReplaceWeights": {"place": HEAD, "weights": np.ones((9, 9))},
         "Replaying": {"ask": inside.Ask(), "float64": False, "into": None, "before": None},
         "agreement": {"pair": pair, "maps": [map_]},
         "compare_heads": {
             **{"first": trace, "first_head": HEAD, "second": trace, "second_head": HEAD}
         },
+        "contributions": {"pair": pair, "part": "decoder", "kind": "cross", "layer": None},
         "decoder_lens": {"pair": pair, "most": 2, "max_length": 4},
         "draw_architecture": {
             **{"config": bundle.config.model, "what": "whole", "model": "demo"},
             "has_output_bias": False,
         },
         "faithfulness": {"pair": pair, "maps": [map_], "num_random": 2, "seed": 1},
+        "find_contrast": {"pair": pair, "target": "La soupe était froide.", "why": "soupe"}
+        | {"other": None},
         "find_raises": {"pair": pair, "map_": map_, "effects": map_, "least_share": 0.1},
         "follow_heads": {"run": Path("runs"), **lines, "golds": None, "antecedents": None}
         | {"on_step": None},
@@ -72,11 +75,14 @@ def valid_calls(translator: Translator) -> dict[str, tuple[Callable[..., Any], d
         "load_trace": {"source": "trace.npz"},
         "logit_lens": {"pair": pair, "most": 2},
         "measure": {"pair": pair, "name": "weights", "head": None, "steps": None}
-        | {"baseline": None},
+        | {"baseline": None, "changes": None},
         "parse_change": {"text": f"cut {HEAD}"},
-        "patch": {"pair_a": pair, "pair_b": pair, "sites": None, "positions": None},
+        "patch": {"pair_a": pair, "pair_b": pair, "sites": None, "positions": None}
+        | {"why": None, "other": None, "row": None, "metric": None},
         "patch_corpus": {"model": bundle, "sources": [TEXT], "targets": None, "sites": None}
-        | {"words": [], "seed": 1, "on_step": None},
+        | {"words": [], "seed": 1, "on_step": None}
+        | {"why": None, "other": None, "row": None, "metric": None},
+        "replay": {"pair": pair, "ask": None, "changes": None, "float64": False},
         "sort_rows": {"rows": [], "by": "entropy", "descending": False},
         "study": {"model": bundle, **lines, "golds": None, "num_measured": 0}
         | {"kept": None, "on_step": None},
@@ -85,7 +91,8 @@ def valid_calls(translator: Translator) -> dict[str, tuple[Callable[..., Any], d
     }
     calls = {name: (getattr(inside, name), given) for name, given in arguments.items()}
     methods: dict[str, dict[str, Any]] = {
-        "look": {"text": TEXT, "translation": None, "ask": None, "changes": f"cut {HEAD}"},
+        "look": {"text": TEXT, "translation": None, "ask": None, "changes": f"cut {HEAD}"}
+        | {"decode_changed": False},
         "pair": {"text": TEXT, "translation": None, "changes": f"cut {HEAD}"},
         "why": {"text": TEXT, "word": "soupe", "other": None},
         "changed": {"changes": f"cut {HEAD}"},
@@ -95,7 +102,7 @@ def valid_calls(translator: Translator) -> dict[str, tuple[Callable[..., Any], d
         "measure": {"name": "weights", "head": None},
         "what_if": {"changes": f"cut {HEAD}", "prefix": ""},
         "why": {"word": "soupe", "other": None},
-        "patch": {"other": pair, "sites": None, "positions": None},
+        "patch": {"pair": pair, "sites": None, "positions": None, "row": None},
         "look": {"ask": None},
     }
     calls |= {f"pair.{name}": (getattr(pair, name), one) for name, one in of_pair.items()}

@@ -34,6 +34,7 @@ PATCH_RULES = (
         "the pairs of a file are answered by their targets, or greedily",
     ),
     Apart("translation", " ".join(_DECODING), "it is not decoded"),
+    Apart("row", "word source", "a word has its row, and each pair of a file has its own"),
 )
 
 
@@ -57,6 +58,7 @@ PATCH_RULES = (
     ),
     word=("WORD", "The word of the first answer to ask about. [default: where the two differ]"),
     other=("OTHER", "The other word, that of the second answer; needs --word.", {"name": "--not"}),
+    row=("N", "Ask about the tokens of row N of both translations, from 0, instead of a word."),
     translation=(
         "TEXT",
         "Use this translation of INTO instead of the model's own; with --word that of both, up to "
@@ -81,6 +83,7 @@ def patch(
     position: list[str] | None = None,
     word: str | None = None,
     other: str | None = None,
+    row: int | None = None,
     translation: str | None = None,
     source_language: From = None,
     to: To = None,
@@ -103,7 +106,7 @@ def patch(
         giver = None
         source = sides["--source"]
         target = sides["--target"]
-    options |= {"word": word, "not": other, "translation": translation}
+    options |= {"word": word, "not": other, "translation": translation, "row": row}
     check_rules(PATCH_RULES, {**options, "source": source, "target": target})
     texts = [text for text in (giver, getter) if text is not None]
     if len(texts) != (2 if source is None else 0):

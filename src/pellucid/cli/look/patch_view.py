@@ -84,8 +84,9 @@ def look_patched(
         ]
         # A word may have several tokens, and two names may mean one word.
         positions = sorted({place for word in words for place in word})
-    found = patch(a, b, options["at"], positions)
-    task = Patching(a, b)
+    task = Patching(a, b, options["row"])
+    # Named, so that nothing is said of other rows: a line below names the answers.
+    found = patch(a, b, options["at"], positions, row=task.row)
     about = list(_describe(task, line.text, other.text))
     for path, form in outputs.files.items():
         if form == "json":

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pellucid.data import make_source_batch
-from pellucid.decode.under_probe import UnderProbe
+from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.inside.align.link_views import PairMaps
 from pellucid.inside.changes.given_changes import SeveralProbes
 from pellucid.inside.pair import Keeper, attention_at, output_by_head

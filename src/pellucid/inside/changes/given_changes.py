@@ -13,7 +13,7 @@ from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, is_watched, parts_of, wants
 from pellucid.config import ModelConfig
 from pellucid.config.head_address import ATTENTION_KINDS
-from pellucid.decode.under_probe import Noting
+from pellucid.decode.probing.under_probe import Noting
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.change import Change, Changes, parse_change

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from pellucid.arguments import checked
 from pellucid.config.head_address import parse_address
 from pellucid.corpora.rival_forms import RivalForms
 from pellucid.errors import InputError
@@ -137,6 +138,7 @@ class Contrast:
         return self.measure()._repr_html_()
 
 
+@checked
 def find_contrast(pair: PairData, target: str, why: str, other: str | None) -> Contrast:
     """Find the word of a translation, and put another one in its place.
 

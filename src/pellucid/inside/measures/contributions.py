@@ -28,6 +28,7 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
+from pellucid.arguments import checked
 from pellucid.config import known_option
 from pellucid.config.head_address import Part, parse_address, sites_of
 from pellucid.errors import InputError
@@ -176,6 +177,7 @@ def _attention(pair: PairData, site: str, seen: dict[str, Tensor]) -> Attention:
     )
 
 
+@checked
 @torch.inference_mode()
 def contributions(pair: PairData, part: Part, kind: str, layer: int | None = None) -> Contributions:
     r"""Compute every term of an attention's output: $y_i = \sum_{hj} \alpha^h_{ij} f^h(x_j) + b$.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +15,7 @@ import numpy as np
 from pellucid.arguments import checked
 from pellucid.config.head_address import Part
 from pellucid.errors import need_library
+from pellucid.files import endings, write_text
 from pellucid.inside.ask import check_number
 from pellucid.inside.pair import PairData
 from pellucid.inside.record.data_frames import axes_of_map, to_labeled
@@ -121,7 +125,7 @@ class Map:
         num_rows, num_columns = self.matrix.shape
         return f"<Map {self.title}: {num_rows} rows, {num_columns} columns>"
 
-    def to_pandas(self) -> Any:
+    def frame(self) -> Any:
         """Write the map as a pandas data frame: a row for each row, a column for each word.
 
         Raises:
@@ -151,17 +155,29 @@ class Map:
 
         return plot_panel(self._panel(), self.title, ax)
 
+    def show(self) -> None:
+        """Print the map as a table, with what it is and where it comes from."""
+        sys.stdout.write(f"{self}\n")
+
     @checked
     def save(self, path: str | Path) -> None:
-        """Draw the map into a file.
+        """Draw the map into a file, or write its numbers.
 
         Args:
-            path: ending in ``.svg``, ``.png`` or ``.pdf``.
+            path: ending in ``.svg``, ``.png`` or ``.pdf``, or in ``.csv`` for a line for each row,
+                with the words of the columns above.
 
         Raises:
             InputError: the ending is not known, or Matplotlib is not installed.
             OutputError: the file cannot be written.
         """
+        if endings(path).kind == ".csv":
+            rows = zip(self.row_labels, self.matrix.tolist(), strict=True)
+            lines = [["", *self.column_labels], *([label, *numbers] for label, numbers in rows)]
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows(lines)
+            write_text(Path(path), text.getvalue(), follows_link=True)
+            return
         from pellucid.inside.show.figures.draw import draw_map_figure
 
         caption = [f"{self.title}.", f"{self.source}."]

@@ -21,12 +21,14 @@ Source:
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -34,8 +36,9 @@ from torch import Tensor
 
 from pellucid.arguments import checked
 from pellucid.config.head_address import Part
-from pellucid.errors import InputError, suggestion
+from pellucid.errors import InputError, not_together, suggestion
 from pellucid.inside.ask import arrays_of, check_number
+from pellucid.inside.measures.contrast import find_contrast
 from pellucid.inside.measures.maps import Map
 from pellucid.inside.pair import Keeper, PairData, states_of
 
@@ -49,6 +52,10 @@ FEWEST_NATS = 1e-6
 """Two sentences whose preferences differ by less have no difference to restore."""
 
 
+Metric = Callable[[Tensor], Any]
+"""A number of the logits of one row, ``logits_V``."""
+
+
 @dataclass(frozen=True, eq=False)
 class Patching:
     """Two sentences to patch between, each with its translation.
@@ -56,26 +63,53 @@ class Patching:
     Attributes:
         a: the sentence whose vectors are taken.
         b: the sentence that gets them.
+        asked_row: the decoder row whose answers are compared; the first in which the translations
+            differ unless given.
+        metric: a number of the logits of that row, in the place of the difference of two of them.
     """
 
     a: PairData
     b: PairData
+    asked_row: int | None = None
+    metric: Metric | None = None
 
     @cached_property
     def row(self) -> int:
-        """The decoder row that predicts the first token in which the translations differ.
+        """The decoder row that is asked about.
 
         Raises:
-            InputError: they do not differ.
+            InputError: it does not exist, or the translations do not differ there.
         """
+        if self.asked_row is not None:
+            # A metric needs no second answer.
+            sides = [self.a] if self.metric is not None else [self.a, self.b]
+            count = min(len(pair.target_ids) for pair in sides)
+            advice = "Name one that exists, or a word."
+            check_number("row", self.asked_row, count, "the translations", advice=advice)
+            if self.metric is None and len({pair.target_ids[self.asked_row] for pair in sides}) < 2:
+                raise InputError(
+                    f"Row {self.asked_row} must predict different tokens in the two translations, "
+                    f"but predicts {self.a.predicted_tokens[self.asked_row]} in both. Name another "
+                    "row, or a word."
+                )
+            return self.asked_row
         pairs = zip(self.a.target_ids, self.b.target_ids, strict=False)
         for row, (first, second) in enumerate(pairs):
             if first != second:
                 return row
+        if self.metric is not None:
+            return len(self.a.target_ids) - 1
         raise InputError(
             "The two sentences must have different translations, so that there is a difference to "
             "restore, but both are translated the same. Change a word that decides another one."
         )
+
+    @property
+    def asked(self) -> str:
+        """Name what a number is about, for captions."""
+        if self.metric is None:
+            return " against ".join(self.answers)
+        return getattr(self.metric, "__name__", "metric").strip("<>")
 
     @property
     def answers(self) -> tuple[str, str]:
@@ -108,9 +142,11 @@ class Patching:
         first, second = (self._preference(pair, Keeper(())) for pair in (self.a, self.b))
         # Shares divide by this difference.
         if abs(first - second) < FEWEST_NATS:
+            what = f"in their {self.asked}" if self.metric is not None else "in what they prefer"
+            both = "have the same" if self.metric is not None else f"weigh {self.asked} equally"
             raise InputError(
-                "The two sentences must differ in what they prefer, but both prefer "
-                f"{self.answers[0]} to {self.answers[1]} equally."
+                f"The two sentences must differ {what}, but both {both}. Take other sentences, or "
+                "ask about other words."
             )
         return first, second
 
@@ -134,13 +170,32 @@ class Patching:
     def _preference(self, pair: PairData, probe: object) -> float:
         """Run a source with the beginning that both translations share."""
         # Both sentences read A's beginning, which is that of B up to this row.
-        read = PairData(
-            pair.model, pair.tokenizer, pair.source_ids, self.a.target_ids[: self.row + 1]
-        )
+        read = replace(pair, target_ids=self.a.target_ids[: self.row + 1])
         # Logits suffice: the logarithm of their sum cancels in the difference.
         logits_V = read.logits(probe=probe)[-1]  # type: ignore[arg-type]
+        if self.metric is not None:
+            return _number_of(self.metric, logits_V)
         ids = self.a.target_ids[self.row], self.b.target_ids[self.row]
         return float(logits_V[ids[0]] - logits_V[ids[1]])
+
+
+def _number_of(metric: Metric, logits_V: Tensor) -> float:
+    """Compute a metric of the user's.
+
+    Raises:
+        InputError: it is no finite number.
+    """
+    found = metric(logits_V)
+    try:
+        number = float(found)
+    except (TypeError, ValueError, RuntimeError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(
+            f"A metric must make one finite number of the logits of a row, but made {found!r}. "
+            "Return a number, such as logits[7] - logits[9]."
+        )
+    return number
 
 
 _Index = tuple[tuple[object, ...], tuple[object, ...]]
@@ -169,19 +224,29 @@ class _Put:
 def patch(
     pair_a: PairData,
     pair_b: PairData,
-    sites: Sequence[str] | None = None,
+    sites: str | Iterable[str] | None = None,
     positions: Iterable[int] | None = None,
+    *,
+    why: str | int | None = None,
+    other: str | None = None,
+    row: int | None = None,
+    metric: Metric | None = None,
 ) -> Map:
     """Patch every vector of some arrays, one position at a time, and all positions together.
 
     Args:
         pair_a: a source with its translation, whose vectors are taken.
         pair_b: another source with its translation, which gets them. The first token in which the
-            translations differ is the answer.
+            translations differ is the answer unless one of the following names another.
         sites: names of arrays as in a trace, such as ``encoder.0.self.value``, or of one head,
             ``encoder.0.self.3.value``, without a stage its context; ``encoder.0`` means the result
             of that layer, ``encoder`` the results of all. By default ``encoder``.
         positions: of B's source, or decoder rows; by default all that align with one of A's.
+        why: a word of A's translation to ask about, or its number; B then reads what is before it.
+        other: the word of the second answer; by default as for `Pair.why`.
+        row: the decoder row to ask about.
+        metric: a number of that row's logits, ``logits_V``, in the place of the difference of two
+            of them; the row is then the last of A's translation if both are the same.
 
     Returns:
         A map: a row for each array (and head), a column for each of these positions and one for
@@ -191,17 +256,22 @@ def patch(
         InputError: an array, a position or a head does not exist, the sentences do not align, or
             the answers do not differ.
     """
-    task = Patching(pair_a, pair_b)
+    pair_b = ask_about(pair_a, pair_b, why, other, row)
+    task = Patching(pair_a, pair_b, row, metric)
     if pair_a.model is not pair_b.model:
         raise InputError("Both sentences must be read by one model, but there are two.")
     task.preferences  # noqa: B018 - refuses pairs without a difference before anything is run
-    places = expand_sites(pair_b, sites or ("encoder",))
+    if why is None and row is None and metric is None:
+        _warn_of_others(task)
+    places = expand_sites(pair_b, list_sites(sites))
     names = [name for name, _ in places]
     axes = {wanted.name: wanted.axes for wanted in arrays_of(pair_b.model.config)}
     length = length_of(axes, names)
     tokens = pair_b.source_tokens if length == "S" else pair_b.read_tokens[: task.row + 1]
     aligned = [second for _, second in task.positions(length)]
     columns = aligned if positions is None else list(positions)
+    if not columns:
+        raise InputError("No position was given. Name one, or leave positions out for all.")
     for column in columns:
         check_number("position", column, len(tokens), "the second sentence")
         if column not in aligned:
@@ -231,8 +301,54 @@ def patch(
         column_tokens=(*(tokens[column] for column in columns), EVERYTHING),
         num_source_columns=len(columns) if length == "S" else 0,
         is_signed=True,
-        note=f"{task.answers[0]} against {task.answers[1]}",
+        note=task.asked,
     )
+
+
+def ask_about(
+    pair_a: PairData, pair_b: PairData, why: str | int | None, other: str | None, row: int | None
+) -> PairData:
+    """Give B the translation of A with another word, if a word of A's is asked about.
+
+    Raises:
+        InputError: there is no such word, or the arguments contradict each other.
+    """
+    if why is None:
+        if other is not None:
+            raise InputError("other needs why: the word of the first answer. Give it, too.")
+        return pair_b
+    if row is not None:
+        raise not_together("why", "row", "a word has its row")
+    text = pair_a.tokenizer.decode_target(pair_a.target_ids)
+    contrast = find_contrast(pair_a, text, str(why), other)
+    return replace(pair_b, target_ids=contrast.other.target_ids)
+
+
+def list_sites(sites: str | Iterable[str] | None) -> list[str]:
+    """List sites that are given as one, as several, or not at all.
+
+    Raises:
+        InputError: there are none.
+    """
+    if sites is None:
+        return ["encoder"]
+    found = [sites] if isinstance(sites, str) else list(sites)
+    if not found:
+        raise InputError("No site was given. Name one such as encoder.0, or leave sites out.")
+    return found
+
+
+def _warn_of_others(task: Patching) -> None:
+    """Say that a map is about the first of several words in which translations differ."""
+    first, second = (pair.target_ids for pair in (task.a, task.b))
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    count = sum(kind != "equal" for kind, *_ in matcher.get_opcodes())
+    if count > 1:
+        warnings.warn(
+            f"The translations differ in {count} places, and the map is about the first: "
+            f"{task.asked}. Name another one with why and other, or with row.",
+            stacklevel=4,
+        )
 
 
 _OF_HEAD = re.compile(
@@ -299,7 +415,7 @@ def length_of(axes: Mapping[str, str], names: Sequence[str]) -> str:
 def record_vectors(task: Patching, names: Sequence[str]) -> dict[str, Tensor]:
     """Run A with the common beginning of the translations, and keep arrays."""
     a = task.a
-    pair = PairData(a.model, a.tokenizer, a.source_ids, a.target_ids[: task.row + 1])
+    pair = replace(a, target_ids=a.target_ids[: task.row + 1])
     places = [name.rpartition(".") for name in names]
     return pair.see({stage for *_, stage in places}, sites={site for site, *_ in places})
 

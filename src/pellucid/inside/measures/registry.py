@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
@@ -12,6 +12,8 @@ from pellucid.arguments import checked
 from pellucid.config.head_address import Part, parse_address
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import check_number, require_attention, require_transformer
+from pellucid.inside.changes.cutting import cut_model, heads_to_cut
+from pellucid.inside.changes.given_changes import GivenChanges, describe_probe
 from pellucid.inside.measures.alti import alti
 from pellucid.inside.measures.gradient_attention import gradients
 from pellucid.inside.measures.integrated import Baseline, integrated_gradients
@@ -38,6 +40,7 @@ class Measure:
         is_signed: True if negative numbers have a meaning.
         sums_to_one: True if each row sums to 1.
         is_for_recurrent: True if it needs no layers of a Transformer.
+        takes_changes: True if it takes every change; the others take cuts of whole heads.
         is_of_word: True if it is of the word that a row predicts, False if it is of the vectors
             that the row works with, whatever it predicts.
     """
@@ -52,6 +55,7 @@ class Measure:
     sums_to_one: bool = False
     is_of_word: bool = False
     is_for_recurrent: bool = False
+    takes_changes: bool = False
 
 
 @checked
@@ -62,6 +66,7 @@ def measure(
     *,
     steps: int | None = None,
     baseline: Baseline | None = None,
+    changes: GivenChanges | None = None,
 ) -> Map:
     """Measure a sentence.
 
@@ -75,6 +80,8 @@ def measure(
             cross-attention.
         steps: of an integral; measures without one take none.
         baseline: where an integral begins; measures without one take none.
+        changes: of the model, as for `what_if`, after those of the pair. Measures that take a
+            layer apart, or leave words out, take cuts of whole heads only.
 
     Raises:
         InputError: the measure or the head does not exist, or the measure does not take it (with
@@ -84,12 +91,8 @@ def measure(
         raise InputError(
             f"The measure {name!r} does not exist. {suggestion(name, tuple(MEASURES))}"
         )
-    if pair.changes is not None:
-        raise InputError(
-            "A measure is of an unchanged model, but this pair has changes. Cut heads with "
-            "translator.changed(...).pair(text), or leave the changes out."
-        )
     asked = MEASURES[name]
+    pair = _changed(pair, asked, changes)
     place = parse_address("decoder" if head is None else head)
     part = place.part or "decoder"
     if place.kind in ("feed_forward", "recurrent"):
@@ -124,6 +127,26 @@ def measure(
     if place.head is not None:
         check_number("head", place.head, pair.model.config.num_heads)
     return asked.make(pair, **{what: given[what] for what in asked.takes})
+
+
+def _changed(pair: PairData, asked: Measure, changes: GivenChanges | None) -> PairData:
+    """Return the pair under its changes and further ones; cuts are made in the weights.
+
+    Raises:
+        InputError: a change cannot be read, or the measure does not take it.
+    """
+    probe = pair.read(changes)
+    heads = None if probe is None else heads_to_cut(probe, pair.model)
+    if heads is not None:
+        return replace(pair, model=cut_model(pair.model, heads), changes=None)
+    if probe is not None and not asked.takes_changes:
+        others = " or ".join(one.name for one in MEASURES.values() if one.takes_changes)
+        raise InputError(
+            f"{asked.name} takes cuts of whole heads only, but the changes are "
+            f"{describe_probe(probe)}: it computes parts of the model by itself. Use {others}, or "
+            "cut heads."
+        )
+    return replace(pair, changes=probe)
 
 
 def _check_recurrent(pair: PairData, asked: Measure, part: Part, kind: MapKind) -> None:
@@ -188,6 +211,7 @@ _ALL = (
         takes=("part", "kind", "layer", "head"),
         sums_to_one=True,
         is_for_recurrent=True,
+        takes_changes=True,
     ),
     Measure(
         "norms",
@@ -222,6 +246,7 @@ _ALL = (
         rollout,
         takes=("part", "layer"),
         sums_to_one=True,
+        takes_changes=True,
     ),
     Measure(
         "gradients",
@@ -231,6 +256,7 @@ _ALL = (
         gradients,
         takes=("kind", "layer"),
         is_of_word=True,
+        takes_changes=True,
     ),
     Measure(
         "integrated-gradients",

@@ -18,14 +18,14 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from pellucid.arguments import checked
+from pellucid.arguments import checked, list_texts
 from pellucid.bundle import Bundle, HasBundle, bundle_of
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError
@@ -34,10 +34,13 @@ from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.written_changes import MARKS
 from pellucid.inside.measures.patching import (
     EVERYTHING,
+    Metric,
     Patching,
+    ask_about,
     expand_sites,
     label_of,
     length_of,
+    list_sites,
     record_vectors,
     shares_of,
 )
@@ -115,11 +118,15 @@ class PatchedCorpus(Brief):
 @torch.inference_mode()
 def patch_corpus(
     model: Bundle | HasBundle,
-    sources: Sequence[str],
-    targets: Sequence[str] | None = None,
+    sources: Iterable[str],
+    targets: Iterable[str] | None = None,
     *,
-    sites: Sequence[str] | None = None,
-    words: Sequence[str] = (),
+    sites: str | Iterable[str] | None = None,
+    words: str | Iterable[str] = (),
+    why: str | int | Iterable[str | int] | None = None,
+    other: str | Iterable[str] | None = None,
+    row: int | None = None,
+    metric: Metric | None = None,
     seed: int = 1,
     on_step: Callable[[int, int], None] | None = None,
 ) -> PatchedCorpus:
@@ -131,6 +138,11 @@ def patch_corpus(
         targets: their translations, which decide the two answers; the model's own unless given.
         sites: as for `patch`, all of the source or all of decoder rows; by default ``encoder``.
         words: words of the source that each get a column, for all words of that spelling.
+        why: a word of each first translation to ask about, as for `patch`: one for all pairs, or
+            one for each.
+        other: the word of the second answer, likewise.
+        row: the decoder row to ask about.
+        metric: a number of its logits, as for `patch`.
         seed: of the bootstrap.
         on_step: called with the number of pairs done, and of all.
 
@@ -139,10 +151,17 @@ def patch_corpus(
         DataError: a line is without partner, or the texts differ in length.
     """
     bundle = bundle_of(model)
+    sources = list_texts("sources", sources)
+    targets = None if targets is None else list_texts("targets", targets)
+    words = [words] if isinstance(words, str) else list(words)
+    asked_sites = list_sites(sites)
     if len(sources) % 2:
         raise DataError(
             f"Lines to patch must come in pairs, but there are {len(sources)}. Add the missing one."
         )
+    num_pairs = len(sources) // 2
+    whys = _of_each("why", why, num_pairs)
+    others = _of_each("other", other, num_pairs)
     decoder = make_decoder([bundle.model], bundle.tokenizer)
     lines, faults = prepare_study_lines(bundle, Searcher(bundle), decoder, sources, targets, None)
     usable = {line.number: line for line in lines}
@@ -163,11 +182,12 @@ def patch_corpus(
             PairData(bundle.exact_model, bundle.tokenizer, tuple(source), tuple(target))
             for source, target in ids
         )
-        chosen = expand_sites(b, sites or ("encoder",))
+        chosen = expand_sites(b, asked_sites)
         names = [name for name, _ in chosen]
         axes = {wanted.name: wanted.axes for wanted in arrays_of(b.model.config)}
-        task = Patching(a, b)
         try:
+            b = ask_about(a, b, whys[number // 2], others[number // 2], row)
+            task = Patching(a, b, row, metric)
             first, second = task.preferences
             length = length_of(axes, names)
             parts = _parts(task, bundle, sources[number + 1], words, length)
@@ -182,8 +202,8 @@ def patch_corpus(
         # A pair without such a part has no number there, rather than 0.
         has_part = [bool(places) for places in parts.values()]
         groups = [places for places in parts.values() if places]
-        for row, (name, head) in zip(found, chosen, strict=True):
-            row[has_part] = shares_of(task, vectors, name, axes[name], head, groups)
+        for shares_of_site, (name, head) in zip(found, chosen, strict=True):
+            shares_of_site[has_part] = shares_of(task, vectors, name, axes[name], head, groups)
         shares.append(found)
         # A pair whose sentences hardly differ in their preferences says little about shares.
         weights.append(abs(first - second))
@@ -198,6 +218,23 @@ def patch_corpus(
     )
     counts = (~np.isnan(np.stack(shares)[:, 0])).sum(axis=0).tolist()
     return PatchedCorpus(shown, low, high, tuple(counts), len(shares), tuple(left_out))
+
+
+def _of_each(name: str, given: Any, count: int) -> list[Any]:
+    """Repeat what is given for all pairs, or list what is given for each.
+
+    Raises:
+        DataError: they are not as many as pairs.
+    """
+    if given is None or isinstance(given, str | int):
+        return [given] * count
+    found = list(given)
+    if len(found) != count:
+        raise DataError(
+            f"{name} must be one for each of {count} pairs, but there are {len(found)}. Give one "
+            "for all, or as many."
+        )
+    return found
 
 
 def _parts(

@@ -13,7 +13,7 @@ from pellucid.bundle import Bundle
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints
 from pellucid.decode.decoder import Decoder, make_decoder
-from pellucid.decode.under_probe import UnderProbe
+from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.errors import DataError, InputError
 from pellucid.evaluation.form import Form
 from pellucid.evaluation.statistics import Scoring, corpus_score, count_statistics

@@ -52,7 +52,7 @@ def answer_look(
     from pellucid.inside.pair import make_pair
     from pellucid.inside.record.tensor_files import RECORDS, tensor_chunks
     from pellucid.inside.record.trace_files import trace_to_json
-    from pellucid.inside.replay import replay
+    from pellucid.inside.replayed_pair import replay
     from pellucid.translate.records import clean_line, line_notes
 
     ask = _ask(body, model)

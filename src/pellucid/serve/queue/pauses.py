@@ -146,7 +146,7 @@ LIBRARY = "lib/libtorch_python.so"
 
 
 # What looking inside imports; the rest comes with it.
-_MODULES = ("torch", "pellucid.translate.looking_inside", "pellucid.inside.replay")
+_MODULES = ("torch", "pellucid.translate.looking_inside", "pellucid.inside.replayed_pair")
 
 
 class NeedsPyTorchError(BaseException):

@@ -18,8 +18,8 @@ from pellucid.attention.checks import fitted
 from pellucid.attention.probe import wants
 from pellucid.config import Precision
 from pellucid.data import make_source_batch
+from pellucid.decode.probing.under_probe import Reading, UnderProbe
 from pellucid.decode.steppers import ModelState, ModelStepper, SourceMemory
-from pellucid.decode.under_probe import Reading, UnderProbe
 from pellucid.model import EncoderDecoder
 
 
@@ -181,8 +181,13 @@ class ProbedStepper(ModelStepper):
         if not self._is_cached:
             return self._step_again(state)
         probe = state.probe
+        source = state.source
         states_A1D = self._model.decode(
-            newest_A[:, None], *state.source, cache=state.cache, probe=probe
+            newest_A[:, None],
+            source.memory_BSD,
+            source.mask_BS,
+            cache=state.cache,
+            probe=probe,
         )
         logits_AV = self._model.logits(states_A1D, probe=probe)[:, 0]
         return logits_AV.float() if logits_AV.dtype == torch.bfloat16 else logits_AV

@@ -17,10 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.arguments import checked
 from pellucid.attention import stages
 from pellucid.attention.checks import fitted
-from pellucid.attention.probe import Probe, begin, only_observes
-from pellucid.decode.under_probe import REPLACED_NOTHING
+from pellucid.attention.probe import Probe, only_observes, tell_probe
+from pellucid.decode.probing.under_probe import REPLACED_NOTHING
 from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.changes.given_changes import GivenChanges, join_probes
@@ -38,6 +39,7 @@ from pellucid.model import EncoderDecoder
 Keep = Callable[[str, np.ndarray], None]
 
 
+@checked
 @torch.inference_mode()
 def replay(
     pair: PairData,
@@ -181,7 +183,7 @@ class _Recorder:
 
     def begin(self, pair: PairData) -> None:
         """Tell the user's probe which sentence comes."""
-        begin(self._changes, pair)
+        tell_probe(self._changes, pair)
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Keep one result if it was asked for."""

@@ -1,7 +1,7 @@
 """A model under a probe, for every search: where the probe acts, and whether it ever did.
 
 Changes of the encoder are made once for a source: its vectors go to any search, that in C included.
-Changes of the decoder are made row by row, by `pellucid.decode.probed_steps`.
+Changes of the decoder are made row by row, by `pellucid.decode.probing.probed_steps`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.attention.probe import Probe, begin, only_observes, parts_of
+from pellucid.attention.probe import Probe, only_observes, parts_of, tell_probe
 from pellucid.errors import InputError
 from pellucid.model import EncoderDecoder
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -73,7 +73,7 @@ class Noting:
     def begin(self, pair: Any) -> None:
         """Pass on which sentence comes next."""
         self._told = pair
-        begin(self.probe, pair)
+        tell_probe(self.probe, pair)
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Let the probe see a result.

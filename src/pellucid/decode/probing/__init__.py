@@ -1,0 +1,1 @@
+"""Searches under a probe, which changes a model on the way."""
