@@ -60,14 +60,18 @@ def main() -> None:
         # Its weights would count as memory in use.
         del subject
         runs: dict[str, list[list[dict[str, Any]]]] = {name: [] for name in SYSTEMS}
+        versions: dict[str, dict[str, str]] = {}
         for number in range(given.rounds):
             for name in SYSTEMS:
                 own = {**work, "model": str(folders[name])}
                 done = run_script(sys.executable, SCRIPTS / f"run_{name}.py", own, folder)
                 runs[name].append(done["passes"])
+                versions[name] = done["versions"]
                 print(f"round {number + 1}: {name} done", file=sys.stderr, flush=True)
     found = {name: summarize(runs[name], stored[name]) for name in SYSTEMS}
     ratios = {key: found["pellucid"][key] / found["ctranslate2"][key] for key in found["pellucid"]}
+    if "engine in C" not in versions["pellucid"]["path"]:
+        raise SystemExit(f"pellucid did not use its engine: {versions['pellucid']['path']}")
     for name, one in {**found, "ratio": ratios}.items():
         shown = ", ".join(f"{key} {value:,.2f}" for key, value in one.items())
         print(f"{name}: {shown}")
@@ -78,6 +82,7 @@ def main() -> None:
         "threads": given.threads,
         "rounds": given.rounds,
         "load": os.getloadavg(),
+        "versions": versions,
         "systems": found,
         "ratios": ratios,
     }
