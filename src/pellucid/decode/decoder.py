@@ -71,12 +71,12 @@ class Decoder:
 
         A recurrent model, which is never stored in int8, refuses that when it decodes.
         """
+        # A probe is handed float32. In less, what a change does could not be told from rounding.
+        if self.change is not None:
+            return "float32"
         if self._models[0].config.is_recurrent:
             return precision
-        # A probe of the decoder is handed float32, whatever the model's own precision.
-        is_unserved = self._reaches_decoder or (
-            precision == "int8" and self.find_obstacle(precision) is not None
-        )
+        is_unserved = precision == "int8" and self.find_obstacle(precision) is not None
         return "float32" if is_unserved else precision
 
     def find_engine(self, precision: Precision) -> NativeEngine | None:

@@ -11,6 +11,7 @@ from pellucid.config import DecodingConfig, Precision, Splitting, TreatmentConfi
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.decode.hypothesis import Hypothesis
+from pellucid.errors import InputError
 from pellucid.languages.codes import direction
 from pellucid.text.link_choices import UnitRule
 from pellucid.text.word_forms import Match
@@ -62,6 +63,7 @@ class TextTranslator(LoadedModel):
 
         Raises:
             ConfigurationError: an option is unknown, impossible, or contradicts another.
+            InputError: another precision than float32 under a change.
         """
         # Most calls give no options. The result holds as long as the defaults are this object.
         if not options and self._plain is not None and self._plain[0] is self.decoding:
@@ -70,6 +72,11 @@ class TextTranslator(LoadedModel):
         found = self.decoding.with_options(options)
         computes = self.decoder.computes(found.precision)
         if computes != found.precision:
+            if self.decoder.change is not None and "precision" in options:
+                raise InputError(
+                    f"precision must be float32 under a change of vectors or weights, but is "
+                    f"{found.precision!r}. Leave it out."
+                )
             found = found.model_copy(update={"precision": computes})
         if not options:
             self._plain = self.decoding, found
