@@ -138,8 +138,9 @@ def _unit(source: Source, start: int, spans: Texts, forms: Sequence[Form], count
             place = end
         pieces += [before, *_STRINGS.pieces(text[slice(*own)])]
     place = forms[-1][1][1]
-    names = (_text(source, spans[one]) for one in ("msgctxt", "msgid") if one in spans)
-    unit = Unit("|".join(names), start, place, pieces, source.line(key[0]))
+    names = {one: _text(source, spans[one]) for one in ("msgctxt", "msgid") if one in spans}
+    unit = Unit("|".join(names.values()), start, place, pieces, source.line(key[0]))
+    unit.context = names.get("msgctxt", "")
     unit.comment = "\n".join(_COMMENT.findall(text, entry, key[0]))
     return unit
 

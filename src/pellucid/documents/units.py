@@ -39,6 +39,7 @@ class Unit:
         state: why this translation is not one to learn from, in a word; empty if it is.
         is_marked: True if its marks say that it should be looked at.
         comment: what the document tells translators about it.
+        context: what tells it from others with the same text, such as ``msgctxt``.
         fault: why it cannot be translated, so that it is copied and reported.
     """
 
@@ -51,6 +52,7 @@ class Unit:
     state: str = ""
     is_marked: bool = False
     comment: str = ""
+    context: str = ""
     fault: str = ""
 
     def __str__(self) -> str:
@@ -70,6 +72,12 @@ class Unit:
     def reason(self) -> str:
         """Why it should be looked at; empty if its codes are surely right."""
         return self.fault or next((one.reason for one in self.segments if one.reason), "")
+
+    @property
+    def reasons(self) -> list[str]:
+        """Each reason to look at it."""
+        doubts = (doubt for one in self.segments for doubt in one.doubts)
+        return [*dict.fromkeys(filter(None, (self.fault, *doubts)))]
 
     @property
     def match(self) -> float:

@@ -204,10 +204,9 @@ class DocumentForm:
             self.num_similar += similar is not None
             self.num_unsure += bool(unit.reason)
             found = f"{OF_MEMORY} this text" if unit.match else str(similar or "")
-            reason = unit.reason or found
             used = [one.to_dict() for _, own in terms for one in own]
-            if reason or used:
-                record = record_unit(unit, number, reason, [one for _, one in translations])
+            if unit.reason or found or used:
+                record = record_unit(unit, number, found, [one for _, one in translations])
                 record |= {"terms": used} if used else {}
                 records.append(record | ({"memory": similar.to_dict()} if similar else {}))
         if self.report is not None:
@@ -262,7 +261,7 @@ def _translate(job: TranslationJob, segments: Sequence[Segment]) -> dict[Key, Tr
 
 def _write(job: TranslationJob, segment: Segment, translation: Translation) -> Used:
     """Write a segment's translation, and say what became of its terms."""
-    from pellucid.translate.links.document_texts import doubt_of
+    from pellucid.translate.links.document_texts import doubt_of, doubts_of
 
     if translation.error is not None:
         segment.reason = translation.error
@@ -271,6 +270,7 @@ def _write(job: TranslationJob, segment: Segment, translation: Translation) -> U
     shown = "" if segment.written is None else translation.text
     terms = _use_terms(job, segment, shown, translation.terms)
     segment.reason = segment.reason or doubt_of(translation)
+    segment.doubts += doubts_of(translation)
     return terms
 
 
@@ -285,6 +285,7 @@ def _use_terms(job: TranslationJob, segment: Segment, text: str, known: Used) ->
     """
     from pellucid.decode.constraints.terms import check_terms
 
+    segment.doubts = [segment.reason] if segment.reason else []
     if job.constraints.glossary is None:
         return ()
     used = check_terms(job.constraints.glossary.terms_for(segment.text.strip()), text)
@@ -293,10 +294,11 @@ def _use_terms(job: TranslationJob, segment: Segment, text: str, known: Used) ->
         replace(one, reason=why.get((one.target, one.written), one.reason)) for one in used
     )
     for one in used:
-        if one.reason and not segment.reason:
+        if one.reason:
             name = f"{one.source} → {one.target}" if one.outcome == "miss" else one.written
             fault = "is missing" if one.outcome == "miss" else "must be read"
-            segment.reason = f"a term of the glossary {fault}: {name} ({one.reason})"
+            segment.doubts.append(f"a term of the glossary {fault}: {name} ({one.reason})")
+            segment.reason = segment.reason or segment.doubts[-1]
     return used
 
 

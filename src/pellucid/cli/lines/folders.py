@@ -291,7 +291,7 @@ def _finish(state: _State, files: list[FolderFile], report: str | None, *, has_a
             if file.report.exists():
                 records = map(json.loads, file.report.read_text(encoding="utf-8").splitlines())
                 lines += [{"file": file.name, **one} for one in records]
-        save_report(Path(report), state.path.parent.name, lines)
+        save_report(Path(report), str(state.path.parent), lines)
     if not has_all:
         state.has_report = bool(report)
         state.store()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pellucid.decode.constraints.terms import cut_words
+from pellucid.documents.markup.placeholder_shapes import find_placeholders
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.placeholders import keeps_copies
 from pellucid.documents.segment_writing import GivenTranslation, write_segment
@@ -148,8 +149,8 @@ class Memory:
         return [number for number, _ in counts.most_common(_MOST_COMPARED)]
 
     def _difference(self, old: str, new: str) -> str:
-        ours = cut_words(old)
-        theirs = cut_words(new)
+        ours = _units(old)
+        theirs = _units(new)
         said = []
         for kind, first, last, start, end in self._distance.opcodes(ours, theirs):
             left = "".join(ours[first:last])
@@ -159,6 +160,22 @@ class Memory:
             else:
                 said.append((f"[-{left}-]" if left else "") + (f"{{+{put}+}}" if put else ""))
         return "".join(said)
+
+
+def _units(text: str) -> list[str]:
+    """Cut a text as `cut_words` does, but keep each placeholder whole: half of one says nothing."""
+    words = cut_words(text)
+    found = [one for one in find_placeholders("".join(words)) if one.token is None]
+    inside = {place for one in found for place in range(one.start + 1, one.end)}
+    units: list[str] = []
+    place = 0
+    for word in words:
+        if place in inside:
+            units[-1] += word
+        else:
+            units.append(word)
+        place += len(word)
+    return units
 
 
 def _words(text: str) -> tuple[str, ...]:
