@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.lines.streams import check_target, to_json_line
 from pellucid.cli.lines.translation_memory import OF_MEMORY
-from pellucid.decode.constraints.held_terms import UNWRITABLE
 from pellucid.decode.constraints.terms import UsedTerm
 from pellucid.documents.markup.segments import spell
 from pellucid.files import endings, hash_bytes, write_text, writing
@@ -30,11 +29,12 @@ input, select, button { font: inherit; color: inherit; background: var(--panel);
                         border: 1px solid var(--line); border-radius: .25rem; padding: .2rem .5rem }
 article { border-top: 1px solid var(--line); padding: .75rem 0 } article.done { opacity: .45 }
 article p { max-width: none; white-space: pre-wrap } article h2 { font-size: 1rem; margin: 0 }
-select { max-width: 22rem }
+select { max-width: min(22rem, 100vw - 2rem) }
 .source::before { content: "Source: "; font-weight: 600 }
 .translation::before { content: "Translation: "; font-weight: 600 }
 .suggestion::before { content: "From the memory: "; font-weight: 600 }
-.difference::before { content: "Its source, and what is other here: " }
+.difference::before { content: "Its source, and what differs here: " }
+del + ins { margin-left: .25em } article button { margin: .15rem 0 }
 ul { margin: .25rem 0; padding-left: 1.25rem }
 """
 _SCRIPT = """
@@ -103,7 +103,6 @@ _REFUSED = (
     "closed or loaded again."
 )
 _COUNTED = ("forms", "misses")
-_SHORT = {UNWRITABLE: "not in the model's vocabulary"}
 _CHANGES = re.compile(r"\[-((?:(?!\[-).)*?)-\]|\{\+((?:(?!\{\+).)*?)\+\}", re.DOTALL)
 _LETTERS = re.compile(r"\\.|[\W_]+")
 _TERM_COLUMNS = ("Term", "Translation", "Hits", "Other forms", "Missing")
@@ -265,12 +264,15 @@ def report_page(
 
 def _term_table(glossary: Sequence[Mapping[str, Any]]) -> list[str]:
     """Make a table of the terms, closed at first, those that are missing most often on top."""
+    from pellucid.decode.constraints.held_terms import UNWRITABLE
+
     if not glossary:
         return []
+    short = {UNWRITABLE: "not in the model's vocabulary"}
     rows = []
     for one in sorted(glossary, key=lambda one: -sum(one["misses"].values())):
         forms = ", ".join(f"{form} ({n:,}×)" for form, n in one["forms"].items())
-        misses = ", ".join(f"{n:,} × {_SHORT.get(why, why)}" for why, n in one["misses"].items())
+        misses = ", ".join(f"{n:,} × {short.get(why, why)}" for why, n in one["misses"].items())
         cells = (one["source"], one["target"], f"{one['hits']:,}", forms, misses)
         rows.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
     head = "".join(f"<th>{name}</th>" for name in _TERM_COLUMNS)

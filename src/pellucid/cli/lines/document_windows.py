@@ -204,8 +204,9 @@ class DocumentForm:
             self.num_similar += similar is not None
             self.num_unsure += bool(unit.reason)
             found = f"{OF_MEMORY} this text" if unit.match else str(similar or "")
+            reason = unit.reason or found
             used = [one.to_dict() for _, own in terms for one in own]
-            if unit.reason or found or used:
+            if reason or used:
                 record = record_unit(unit, number, found, [one for _, one in translations])
                 record |= {"terms": used} if used else {}
                 records.append(record | ({"memory": similar.to_dict()} if similar else {}))
