@@ -22,7 +22,7 @@ def load_glossary(*paths: Path | str, match: Match = "auto") -> Glossary:
     """Read a glossary from one file or several.
 
     Args:
-        paths: UTF-8 tables, plain or packed, with tabs, or of the ending ``.csv``: source term,
+        paths: UTF-8 tables, plain or packed, with tabs, or with the ending ``.csv``: source term,
             forms of the target term with ``|`` between them, and perhaps ``yes`` if capitals
             count. Empty lines, lines that begin with ``#``, and a header that begins with
             ``source`` and ``target`` are skipped.
