@@ -13,6 +13,8 @@ import pytest
 from echoing import Echo, use_echo
 from zip_documents import make_zip, read_zip
 
+from pellucid.cli.lines.folder_files import list_folder
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -322,3 +324,40 @@ def test_other_languages_in_the_folder_are_left_out_and_named(
     assert len(names(output)) == 2
     left_out = ", ".join(sorted(one.partition("/")[0] for one in others))
     assert f"of other languages and left out: {left_out}." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("sources", "made"),
+    [
+        (["en/app.po", "de/app.po"], ["fr/app.po"]),
+        (["en-US/LC_MESSAGES/app.po"], ["fr/LC_MESSAGES/app.po"]),
+        (["locale/en_US/app.po"], ["locale/fr/app.po"]),
+        (["en.lproj/a.strings"], ["fr.lproj/a.strings"]),
+        (["en/app.po", "en-GB/app.po"], ["en-GB/app.po", "fr/app.po"]),
+        (["en-US/app.po", "en-GB/app.po"], ["en-GB/app.po", "en-US/app.po"]),
+        (["enough/app.po", "dev/en/a/app.po"], ["dev/fr/a/app.po", "enough/app.po"]),
+    ],
+)
+def test_folder_of_the_old_language_becomes_that_of_the_new_one(
+    sources: list[str], made: list[str], run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    folder = tmp_path / "site"
+    output = tmp_path / "out"
+    texts = {"po": 'msgid "a cat"\nmsgstr ""\n', "strings": '"a" = "a cat";\n'}
+    for name in sources:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(texts[name.rpartition(".")[2]])
+    command = ("translate", "m", str(folder), "-o", str(output))
+    echo.interrupt[0] = KeyboardInterrupt()
+    assert run_here(*command).returncode == 130
+    assert run_here(*command).returncode == 0
+    assert names(output) == made
+
+
+def test_renamed_folder_keeps_the_form_of_its_name(tmp_path: Path) -> None:
+    for form in ("en_US", "en-US"):
+        folder = tmp_path / form.lower()
+        (folder / form).mkdir(parents=True)
+        (folder / form / "a.json").write_text("{}")
+        found = list_folder(folder, tmp_path / "out", ("en", "fr-CA"), "skip")
+        assert [one.target.parent.name for one in found.files] == [f"fr{form[2]}CA"]
