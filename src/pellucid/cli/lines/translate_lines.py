@@ -116,6 +116,8 @@ def translate_files(
         _warn_at_end(job, notices, reader.num_lines - first_line)
     if document is not None:
         document.end()
+    elif not reader.num_lines and not is_special(files[INPUT]):
+        note(f"{files[INPUT]} is empty: there is nothing to translate.")
     return LINES_FAILED if output.state.num_failed else 0
 
 
