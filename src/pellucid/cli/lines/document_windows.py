@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -202,7 +203,9 @@ class DocumentForm:
             is_unsure = bool(unit.reason or unit.match)
             unit.is_marked = self.marks == "all" or (self.marks == "unsure" and is_unsure)
             numbered = [(unit.line - 1, one) for one in translations]
-            counted = [(unit.line - 1, one) for one in terms]
+            # A text is counted once, whatever number of plurals it has.
+            used = tuple(chain.from_iterable(terms))
+            counted = [(unit.line - 1, used)] if unit.segments or unit.fault else []
             suggested = (self.memory.suggest(one.text.strip()) for one in own if self.memory)
             similar = max(filter(None, suggested), default=None)
             text = f"{row.copied}{unit}"
@@ -320,9 +323,11 @@ def _use_terms(job: TranslationJob, segment: Segment, text: str, known: Used) ->
     )
     for one in used:
         if one.reason and not segment.reason:
-            name = f"{one.source} → {one.target}" if one.outcome == "miss" else one.written
-            fault = "is missing" if one.outcome == "miss" else "must be read"
-            segment.reason = f"a term of the glossary {fault}: {name} ({one.reason})"
+            # Programs compare what stands before the colon.
+            segment.reason = f"check a glossary term: “{one.written}” ({one.reason})"
+            if one.outcome == "miss":
+                name = f"{one.source} → {one.target}"
+                segment.reason = f"a term of the glossary is missing: {name} ({one.reason})"
     return used
 
 
