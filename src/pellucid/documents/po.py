@@ -17,6 +17,7 @@ _LINE = re.compile(
     r"|(?:(?P<keyword>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)[ \t]*+)?+"
     r"\"(?P<string>(?:[^\"\\\r\n]|\\[^\r\n])*+)\"[ \t]*+)?+\r?(?:\n|\Z)"
 )
+_KEYWORD = re.compile(r"\A(?:msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)(?![a-z_])[ \t]*")
 _FLAGS = re.compile(r"^#,[ \t]*(.*?)\r?$", re.MULTILINE)
 _COMMENT = re.compile(r"^#\.[ \t]?(.*?)\r?$", re.MULTILINE)
 _OBSOLETE = re.compile(r"^#~[ \t]*msgid[ \t]", re.MULTILINE)
@@ -154,8 +155,9 @@ def _read_entries(source: Source) -> Iterator[tuple[int, Texts]]:
         match = _LINE.match(source.text, place)
         if match is None:
             line = source.text[place:].split("\n", 1)[0].strip()
-            what = f"A line must be a keyword with a text in quotes, but is {line[:60]!r}"
-            source.refuse(place, what, "Correct it, for instance with msgfmt -c.")
+            what = f"A line must be a keyword with a text in quotes, but {_fault_of(line)}"
+            advice = "Correct it; msgfmt -c -o /dev/null FILE lists all faults."
+            source.refuse(place, f"{what}: {line[:60]}", advice)
         keyword = match["keyword"]
         span = match.span("string")
         is_start = keyword in ("msgctxt", "msgid") and last.startswith("msgstr")
@@ -176,6 +178,17 @@ def _read_entries(source: Source) -> Iterator[tuple[int, Texts]]:
         place = match.end()
     if texts:
         yield start, texts
+
+
+def _fault_of(line: str) -> str:
+    """Say what is wrong with a line that cannot be read."""
+    text = _KEYWORD.sub("", line)
+    if not text.startswith('"'):
+        return "this one is not" if text == line else "the opening quote is missing"
+    quotes = len(re.findall(r"(?<!\\)(?:\\\\)*\"", text))
+    if quotes == 1:
+        return "the closing quote is missing"
+    return 'a quote in the text has no backslash before it (\\")'
 
 
 def _text(source: Source, span: Span) -> str:
