@@ -267,6 +267,23 @@ def test_memory_gives_equal_texts_and_suggests_similar_ones(
     assert "warning: 1 of 5 texts is doubtful. --report FILE lists them." in done.stderr
 
 
+@pytest.mark.parametrize(("count", "said"), [(1, "message was left as it"), (2, "messages were")])
+def test_messages_that_were_fuzzy_are_said_to_stay(
+    count: int, said: str, run_here: Run, tmp_path: Path
+) -> None:
+    source = tmp_path / "a.po"
+    output = tmp_path / "b.po"
+    fuzzy = "".join(f'#, fuzzy\nmsgid "a {k}"\nmsgstr "b"\n\n' for k in range(count))
+    source.write_text(f'{fuzzy}msgid "c"\nmsgstr "d"\n\nmsgid "a cat"\nmsgstr ""\n')
+    command = ("translate", "m", "-i", str(source), "-o", str(output), "--overwrite")
+    done = run_here(*command)
+    assert output.read_text().startswith(fuzzy)
+    assert f"note: {count} fuzzy {said}" in done.stderr
+    done = run_here(*command, "--all")
+    assert "left as" not in done.stderr
+    assert 'msgstr "A 0"' in output.read_text()
+
+
 def test_memory_of_other_formats_gives_the_same(run_here: Run, tmp_path: Path) -> None:
     source = tmp_path / "in.md"
     source.write_text("# A **cat**\n\nA dog\n")

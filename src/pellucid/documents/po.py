@@ -85,6 +85,8 @@ def read_po(source: Source) -> Iterator[Unit]:
             yield from _pairs(source, start, spans, forms)
         elif source.how.has_all or not any(map(str.strip, translations)):
             yield _unit(source, start, spans, forms, num_forms)
+        elif _is_fuzzy(source, start, spans):
+            source.how.left["fuzzy"] += 1
     for match in _OBSOLETE.finditer(source.text if source.how.has_pairs else ""):
         # The empty segment makes it a unit, so that it is counted among those left out.
         yield Unit("", *match.span(), [Segment()], state="obsolete")
@@ -92,11 +94,15 @@ def read_po(source: Source) -> Iterator[Unit]:
 
 def _pairs(source: Source, start: int, spans: Texts, forms: Sequence[Form]) -> Iterator[Unit]:
     """Yield each form of a message with its translation."""
-    flags = _FLAGS.search(source.text, start, spans["msgid"][0])
-    state = "fuzzy" if flags and "fuzzy" in flags[1] else ""
+    state = "fuzzy" if _is_fuzzy(source, start, spans) else ""
     for form in forms:
         own, old = (_STRINGS.pieces(source.text[slice(*span)]) for span in form)
         yield Unit("", *spans["msgid"], own, old=old, state=state)
+
+
+def _is_fuzzy(source: Source, start: int, spans: Texts) -> bool:
+    flags = _FLAGS.search(source.text, start, spans["msgid"][0])
+    return flags is not None and "fuzzy" in flags[1]
 
 
 def _forms(source: Source, spans: Texts, *, needs_number: bool) -> list[Form]:

@@ -117,6 +117,7 @@ class DocumentForm:
         memory: gives translations; None without the option.
         report_name: of the report, for messages: that of a folder has another one at first.
         counts: how many texts were written, and how many of them should be looked at, by kind.
+        num_fuzzy: how many messages have a translation that is fuzzy, and stay as they are.
         nothing: the sentence that the file is empty, which is then copied; empty for others.
         content: the bytes of an archive; empty for a text.
         keys: of the texts that are translated.
@@ -130,6 +131,7 @@ class DocumentForm:
     memory: Memory | None = None
     report_name: str | None = None
     counts: Counter[str] = field(default_factory=Counter)
+    num_fuzzy: int = 0
     nothing: str = ""
     content: bytes = b""
     keys: ChosenKeys = field(default_factory=ChosenKeys)
@@ -252,6 +254,10 @@ class DocumentForm:
         }
         if self.format.has_marks and (count := marked[self.marks]):
             self._say_marked(count)
+        if self.num_fuzzy:
+            left = count_of(self.num_fuzzy, "fuzzy message was", "fuzzy messages were")
+            were, them = ("it was", "it") if self.num_fuzzy == 1 else ("they were", "them")
+            note(f"{left} left as {were}; --all translates {them}, and all others again.")
         if self.report is not None:
             self.report.finish(self.how.path)
 
@@ -421,6 +427,7 @@ def open_document(
         form.report_name = options.get("report_of_all") or options["report"]
     for _ in form.rows():
         pass
+    form.num_fuzzy = how.left["fuzzy"]
     if not (options.get("is_one_of_many") or form.nothing):
         form.keys.check(path)
     if options["memory"]:
