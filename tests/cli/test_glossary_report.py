@@ -44,9 +44,9 @@ def test_report_says_for_each_text_and_term_what_became_of_it(
     assert [one.fuzzy for one in written] == [False, True, True, True, False]
     *rows, last = map(json.loads, (tmp_path / "r.jsonl").read_text().splitlines())
     assert [row["reason"].split(" (")[0] for row in rows] == [
-        "a term of the glossary must be read: tartes",
+        "check a glossary term: “tartes”",
         "a term of the glossary is missing: soup → potage",
-        "a term of the glossary must be read: chat",
+        "check a glossary term: “chat”",
     ]
     assert "times less likely than “Les chiens mangent des pizzas.”" in rows[0]["reason"]
     assert [one["outcome"] for one in rows[0]["terms"]] == ["form", "form"]
@@ -60,8 +60,8 @@ def test_report_says_for_each_text_and_term_what_became_of_it(
         "soup": (0, {}, {"the model's vocabulary lacks a part of it": 1}),
         "cat": (0, {"chat (other capitals)": 1}, {}),
     }
-    assert "Glossary: 5 terms were found in 4 of 5 lines." in done.stderr
-    assert "dog → chien as chiens, 2 times" in done.stderr
+    assert "Glossary: 5 terms were found in 4 of 5 texts." in done.stderr
+    assert "dog → chiens (allowed form of chien), twice" in done.stderr
     assert "soup → potage (the model's vocabulary lacks a part of it)." in done.stderr
 
 

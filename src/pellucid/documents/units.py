@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -96,6 +97,7 @@ class How:
         has_pairs: True to read texts with their translations; such units are not written.
         column: the column of a table that is translated.
         into: the column that gets the translation; the same one if empty.
+        left: counts what has a translation that somebody should approve, and is copied; by kind.
     """
 
     path: str = "the text"
@@ -104,6 +106,7 @@ class How:
     has_pairs: bool = False
     column: str = ""
     into: str = ""
+    left: Counter[str] = field(default_factory=Counter, compare=False)
 
     def refuse(self, line: int, what: str, advice: str) -> NoReturn:
         """Refuse the document with what is wrong in a line, and what to do."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.lines.streams import check_target, to_json_line
-from pellucid.cli.lines.translation_memory import OF_MEMORY
+from pellucid.cli.lines.text_counts import count_reasons
 from pellucid.decode.constraints.terms import UsedTerm
 from pellucid.documents.markup.segments import spell
 from pellucid.files import endings, hash_bytes, write_text, writing
@@ -155,7 +155,7 @@ class Report:
         self.path = Path(path)
         self._part = Path(f"{path}.part")
 
-    def begin(self, num_rows: int) -> int:
+    def begin(self, num_rows: int) -> Counter[str]:
         """Keep the remarks on rows that are written already, and count them."""
         kept: list[str] = []
         if num_rows and self._part.exists():
@@ -164,8 +164,7 @@ class Report:
                 one for one in lines if one.endswith("\n") and json.loads(one)["row"] < num_rows
             ]
         write_text(self._part, "".join(kept))
-        reasons = (json.loads(one)["reason"] for one in kept)
-        return sum(bool(one) and not one.startswith(OF_MEMORY) for one in reasons)
+        return count_reasons(json.loads(one)["reason"] for one in kept)
 
     def add(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Add lines; it must come before the rows count as written."""

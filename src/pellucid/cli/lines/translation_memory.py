@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pellucid.cli.lines.text_counts import SIMILAR
 from pellucid.decode.constraints.terms import cut_words
 from pellucid.documents.markup.placeholder_shapes import find_placeholders
 from pellucid.documents.markup.segments import Segment
@@ -18,9 +19,6 @@ from pellucid.terminal.text import percent
 from pellucid.text.line_words import line_words
 from pellucid.text.reading.bad_lines import BadLines
 from pellucid.text.reading.sentence_pairs import read_pairs_of_file
-
-OF_MEMORY = "the memory has"
-"""The beginning of a reason that is none to doubt a translation."""
 
 LEAST = 0.75
 """The least similarity of a text that is suggested: one less the share of words that differ."""
@@ -49,7 +47,7 @@ class Suggestion(NamedTuple):
     difference: str
 
     def __str__(self) -> str:
-        return f"{OF_MEMORY} a similar text ({percent(self.similarity)})"
+        return f"{SIMILAR} ({percent(self.similarity)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the suggestion as JSON values."""

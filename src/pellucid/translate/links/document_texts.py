@@ -27,7 +27,7 @@ LOOKS_WRONG = {
     "stuck": "the translation attends to one word all the time",
     "empty": "the translation is empty",
     "invented": "the translation has words for a text without letters",
-    "unsure": "the translation is a guess of the model",
+    "unsure": "the model is not confident",
     "reordered": "placeholders that programs fill in by their order have another order",
     "partial": "words may be missing in the translation",
 }
