@@ -264,7 +264,7 @@ def measure_memory(folder: Path) -> dict[str, Any]:
         if one.msgid_plural:
             continue
         record = records.get(one.msgid, {})
-        band = "equal" if record.get("reason", "").startswith("the memory has this") else "none"
+        band = "equal" if record.get("reason", "").startswith("taken from") else "none"
         similar = record.get("memory")
         if similar is not None:
             band = "90 % and more" if similar["similarity"] >= 0.9 else "75 to 89 %"

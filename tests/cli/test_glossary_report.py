@@ -44,12 +44,13 @@ def test_report_says_for_each_text_and_term_what_became_of_it(
     assert [one.fuzzy for one in written] == [False, True, True, True, False]
     *rows, last = map(json.loads, (tmp_path / "r.jsonl").read_text().splitlines())
     assert [row["reason"].split(" (")[0] for row in rows] == [
-        "a term of the glossary must be read: tartes",
+        "check a glossary term: “tartes”",
         "a term of the glossary is missing: soup → potage",
-        "a term of the glossary must be read: chat",
+        "check a glossary term: “chat”",
     ]
     assert "times less likely than “Les chiens mangent des pizzas.”" in rows[0]["reason"]
     assert [one["outcome"] for one in rows[0]["terms"]] == ["form", "form"]
+    assert [row["reasons"][0] for row in rows] == [row["reason"] for row in rows]
     counted = {
         one["source"]: (one["hits"], one["forms"], one["misses"]) for one in last["glossary"]
     }
@@ -59,9 +60,21 @@ def test_report_says_for_each_text_and_term_what_became_of_it(
         "soup": (0, {}, {"the model's vocabulary lacks a part of it": 1}),
         "cat": (0, {"chat (other capitals)": 1}, {}),
     }
-    assert "Glossary: 5 terms were found in 4 of 5 lines." in done.stderr
-    assert "dog → chien as chiens, 2 times" in done.stderr
+    assert "Glossary: 5 terms were found in 4 of 5 texts." in done.stderr
+    assert "dog → chiens (allowed form of chien), twice" in done.stderr
     assert "soup → potage (the model's vocabulary lacks a part of it)." in done.stderr
+
+
+def test_each_reason_of_a_text_is_in_the_report_and_the_first_one_first(
+    run_here: Run, catalog: Path, write_lines: WriteLines, tmp_path: Path
+) -> None:
+    catalog.write_text('msgid "The soup of the cat zyx."\nmsgstr ""\n')
+    assert run_here(*command(tmp_path, write_lines, "r.jsonl")).returncode == 0
+    row = json.loads((tmp_path / "r.jsonl").read_text().splitlines()[0])
+    kinds = [one.split(":")[0] for one in row["reasons"]]
+    assert row["reason"] == row["reasons"][0]
+    assert kinds[0] == "a term of the glossary is missing"
+    assert kinds[-1] == "unknown to the model"
 
 
 def test_page_has_a_table_of_terms(
@@ -70,7 +83,8 @@ def test_page_has_a_table_of_terms(
     assert run_here(*command(tmp_path, write_lines, "r.html")).returncode == 0
     page = (tmp_path / "r.html").read_text()
     assert "4 terms of the glossary" in page
-    assert "<td>dog</td><td>chien</td><td>0</td><td>chiens 2</td><td></td>" in page
+    assert "<td>dog</td><td>chien</td><td>0</td><td>chiens (2×)</td><td></td>" in page
+    assert "<td>1 × not in the model&#x27;s vocabulary</td>" in page
 
 
 def test_folder_counts_the_terms_of_all_files(

@@ -45,6 +45,14 @@ def test_suggestion_differs_in_a_quarter_of_the_words_at_most(
     assert suggestion.difference == difference
 
 
+def test_placeholder_is_one_unit_of_a_difference(tmp_path: Path) -> None:
+    text = "The red cat of the man who lives in the old house near us sees {}."
+    memory = make(tmp_path / "m.tsv", [text.format("%s"), text.format("it").replace("red", "blue")])
+    suggestion = memory.suggest(text.format("%(name)s"))
+    assert suggestion is not None
+    assert suggestion.difference == text.format("[-%s-]{+%(name)s+}")
+
+
 def test_suggestions_are_those_that_a_comparison_with_every_text_finds(tmp_path: Path) -> None:
     numbers = random.Random(7)
     texts = [" ".join(numbers.choices(WORDS[:12], k=numbers.randint(3, 9))) for _ in range(400)]

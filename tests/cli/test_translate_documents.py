@@ -69,7 +69,7 @@ def test_catalog_is_marked_as_asked_and_says_so(run_here: Run, tmp_path: Path) -
         or output.read_text().count("fuzzy") == 2
     )
     assert "2 texts are marked for review" in done.stderr
-    assert "1 of 2 texts should be looked at" in done.stderr
+    assert "1 of 2 texts is in " in done.stderr
     (row,) = [json.loads(line) for line in report.read_text().splitlines()]
     assert (row["line"], row["key"]) == (5, "%s of %S")
     assert "placeholders were lost" in row["reason"]
@@ -99,7 +99,7 @@ def test_interrupted_document_resumes_with_its_report(
     assert "have changed" in run_here(*command).stderr
     source.write_text(changed.replace("changed", "t0"))
     done = run_here(*command)
-    assert (done.returncode, "12 of 24 texts should be looked at" in done.stderr) == (0, True)
+    assert (done.returncode, "12 of 24 texts are in " in done.stderr) == (0, True)
     assert output.read_text() == whole.read_text()
     rows = [json.loads(line)["key"] for line in report.read_text().splitlines()]
     assert rows == [f"%s u{k}" for k in range(12)]
@@ -114,7 +114,8 @@ def test_interrupted_document_resumes_with_its_report(
         ("a.csv", "a,b\n", ("--column", "c"), "Name one of these with --column"),
         ("a.xlf", "<xliff><file source-language='de'/></xliff>", (), "must be en, but is de"),
         ("a.docx", "x", (), "must be a whole zip archive"),
-        ("a.pdf", "%PDF-1.7", (), "convert it to .docx or .odt"),
+        ("a.pdf", "%PDF-1.7", (), "a.pdf is a PDF, which has no paragraphs to write"),
+        ("a.doc", "x", (), "a.doc is an old Word file, which cannot be read. Save it as .docx."),
         ("a.ts", "<?xml version='1.0'?>\n<svg></svg>", (), "must be of Qt, with the root TS"),
         ("a.svgz", "<?xml version='1.0'?>\n<svg></svg>", (), "is XML by its first line"),
         ("a.po", PO, ("--report", "OUT"), "and another one than the output"),
@@ -243,10 +244,14 @@ def test_memory_gives_equal_texts_and_suggests_similar_ones(
     assert found[3].startswith("GOOD")
     assert found[4] == "Bonjour %s\nHELLO YOU"
     assert "Hello %s" not in [text for call in echo.calls for text in call["texts"]]
-    assert "The memory has 1 of 5 texts, and similar ones for 3." in done.stderr
+    assert (
+        "4 of 5 texts are in r.jsonl: 1 doubtful, 1 from the memory, 2 with a similar text in "
+        "the memory."
+    ) in done.stderr
+    assert "2 of 5 texts are marked for review; fuzzy messages are not used until" in done.stderr
     rows = [json.loads(line) for line in report.read_text().splitlines()]
     assert [row["reason"] for row in rows[:3]] == [
-        "the memory has this text",
+        "taken from the memory",
         "the memory has a similar text (89 %)",
         "the memory has a similar text (78 %)",
     ]
@@ -257,6 +262,26 @@ def test_memory_gives_equal_texts_and_suggests_similar_ones(
         "difference": "A red house & [-3-]{+4+} cats in [-a-]{+the+} garden",
     }
     assert [one.fuzzy for one in polib.pofile(str(output))] == [True, False, False, True, False]
+    done = run_here(*command, "--overwrite")
+    assert "The memory has 1 of 5 texts, and similar ones for 3." in done.stderr
+    assert "warning: 1 of 5 texts is doubtful. --report FILE lists them." in done.stderr
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "message was left as it"), (2, "messages were")])
+def test_messages_that_were_fuzzy_are_said_to_stay(
+    count: int, said: str, run_here: Run, tmp_path: Path
+) -> None:
+    source = tmp_path / "a.po"
+    output = tmp_path / "b.po"
+    fuzzy = "".join(f'#, fuzzy\nmsgid "a {k}"\nmsgstr "b"\n\n' for k in range(count))
+    source.write_text(f'{fuzzy}msgid "c"\nmsgstr "d"\n\nmsgid "a cat"\nmsgstr ""\n')
+    command = ("translate", "m", "-i", str(source), "-o", str(output), "--overwrite")
+    done = run_here(*command)
+    assert output.read_text().startswith(fuzzy)
+    assert f"note: {count} fuzzy {said}" in done.stderr
+    done = run_here(*command, "--all")
+    assert "left as" not in done.stderr
+    assert 'msgstr "A 0"' in output.read_text()
 
 
 def test_memory_of_other_formats_gives_the_same(run_here: Run, tmp_path: Path) -> None:

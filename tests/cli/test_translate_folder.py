@@ -13,6 +13,8 @@ import pytest
 from echoing import Echo, use_echo
 from zip_documents import make_zip, read_zip
 
+from pellucid.cli.lines.folder_files import list_folder
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -45,7 +47,7 @@ def test_each_known_file_is_translated_into_the_new_folder(
     output = tmp_path / "fr"
     done = run_here("translate", "m", str(folder), "-o", str(output))
     assert done.returncode == 0
-    assert done.stderr.endswith("note: 4 files translated, 1 file of other kinds skipped.\n")
+    assert done.stderr.endswith("note: 4 files translated; 1 skipped (not a document).\n")
     assert names(output) == ["app.fr.json", "notes.txt", "sub/fr.yml", "sub/letter.docx"]
     assert (output / "app.fr.json").read_text() == '{"a": "A CAT"}'
     assert (output / "notes.txt").read_text() == "A CAT\nA DOG\n"
@@ -81,6 +83,7 @@ def test_interrupted_folder_resumes_with_one_report(
     assert names(output) == [
         *("app.fr.json", "notes.txt", "sub/fr.yml", "sub/letter.docx", "sub/z.json")
     ]
+    assert done.stderr.endswith("2 of 4 texts are in r.jsonl: 2 doubtful.\n")
     rows = [json.loads(line) for line in report.read_text().splitlines()]
     assert [one["file"] for one in rows] == ["app.en.json", "sub/z.json"]
 
@@ -93,7 +96,7 @@ def test_file_that_is_refused_costs_only_itself(
     done = run_here("translate", "m", str(folder), "-o", str(output))
     assert done.returncode == 3
     assert "error: JSON must be well-formed" in done.stderr
-    assert "4 files translated, 1 file of other kinds skipped, 1 file refused" in done.stderr
+    assert "4 files translated; 1 skipped (not a document); 1 refused" in done.stderr
     assert "bad.json" not in names(output)
 
 
@@ -146,7 +149,7 @@ def test_translation_next_to_its_source_is_left_out(
     (folder / there).write_text(text % "un chat")
     done = run_here("translate", "m", str(folder), "-o", str(output))
     assert (done.returncode, len(names(output))) == (0, 1)
-    assert "1 file translated, already in fr: 1." in done.stderr
+    assert "1 file translated; 1 already in fr." in done.stderr
     assert "A CAT" in (output / names(output)[0]).read_text()
 
 
@@ -172,7 +175,7 @@ def test_text_that_is_not_utf8_is_refused_by_name(
     assert done.returncode == 3
     assert f"({folder / 'bad.txt'}:2)" in done.stderr
     assert "4 files translated" in done.stderr
-    assert "1 file refused" in done.stderr
+    assert "1 refused" in done.stderr
     assert "bad.txt" not in names(output)
 
 
@@ -200,14 +203,14 @@ def test_mended_file_is_all_that_the_same_command_does(
     command = ("translate", "m", str(folder), "-o", str(output), "--report", str(report))
     done = run_here(*command)
     assert done.returncode == 3
-    assert "1 file refused. Once that is mended, the same command does" in done.stderr
+    assert "1 refused. Fix the files and run the same command again" in done.stderr
     first = report.read_text()
     (folder / "bad.json").write_text('{"a": "a dog"}')
     echo.calls.clear()
     done = run_here(*command)
     # One line of a file that was made before has no translation.
     assert (done.returncode, len(echo.calls)) == (3, 1)
-    assert "7 files translated, 6 of them before" in done.stderr
+    assert "7 files translated (6 of them before)" in done.stderr
     assert (output / "bad.json").read_text() == '{"a": "A DOG"}'
     assert report.read_text() == first
     assert "sub/z.json" in first
@@ -258,7 +261,7 @@ def test_file_and_folder_that_cannot_be_read_or_written_cost_only_themselves(
     assert f"The file {folder / 'gone.json'} does not exist" in done.stderr
     assert f"{output / 'sub' / 'fr.yml'} is not" in done.stderr
     assert "2 files translated" in done.stderr
-    assert "3 files refused, 1 folder unreadable" in done.stderr
+    assert "3 refused; 1 folder unreadable" in done.stderr
     assert (output / "app.fr.json").read_text() == '{"a": "A CAT"}'
 
 
@@ -285,12 +288,13 @@ def test_sentences_about_a_file_of_a_folder_name_it(
     (folder / "sub" / "p.txt").write_text("!a cat\n")
     done = run_here("translate", "m", str(folder), "-o", str(tmp_path / "fr"))
     assert done.returncode == 3
-    assert "warning: sub/p.json: 1 of 1 text should be looked at." in done.stderr
+    assert "warning: sub/p.json: 1 of 1 text is doubtful. --report FILE lists them." in done.stderr
     assert "error: sub/p.txt: line 1: " in done.stderr
-    *lines, last = done.stderr.splitlines()
+    *lines, said, last = done.stderr.splitlines()
     assert any("sub/bad.json" in one for one in lines)
     assert all("sub/" in one for one in lines), lines
-    assert last.startswith("note: 6 files translated, 1 file of other kinds skipped, 1 file refu")
+    assert said.startswith("note: 6 files translated; 1 skipped (not a document); 1 refused. Fix")
+    assert last == "warning: 1 of 4 texts is doubtful. --report FILE lists them."
 
 
 @pytest.mark.parametrize(
@@ -320,5 +324,69 @@ def test_other_languages_in_the_folder_are_left_out_and_named(
     done = run_here("translate", "m", str(folder), "-o", str(output))
     assert done.returncode == 0
     assert len(names(output)) == 2
-    left_out = ", ".join(sorted(one.partition("/")[0] for one in others))
-    assert f"of other languages and left out: {left_out}." in done.stderr
+    left_out = " and ".join(sorted(one.partition("/")[0] for one in others))
+    assert f"; {left_out} left out (other languages)." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("sources", "made"),
+    [
+        (["en/app.po", "de/app.po"], ["fr/app.po"]),
+        (["en-US/LC_MESSAGES/app.po"], ["fr/LC_MESSAGES/app.po"]),
+        (["locale/en_US/app.po"], ["locale/fr/app.po"]),
+        (["en.lproj/a.strings"], ["fr.lproj/a.strings"]),
+        (["en/app.po", "en-GB/app.po"], ["en-GB/app.po", "fr/app.po"]),
+        (["en-US/app.po", "en-GB/app.po"], ["en-GB/app.po", "en-US/app.po"]),
+        (["enough/app.po", "dev/en/a/app.po"], ["dev/fr/a/app.po", "enough/app.po"]),
+    ],
+)
+def test_folder_of_the_old_language_becomes_that_of_the_new_one(
+    sources: list[str], made: list[str], run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    folder = tmp_path / "site"
+    output = tmp_path / "out"
+    texts = {"po": 'msgid "a cat"\nmsgstr ""\n', "strings": '"a" = "a cat";\n'}
+    for name in sources:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(texts[name.rpartition(".")[2]])
+    command = ("translate", "m", str(folder), "-o", str(output))
+    echo.interrupt[0] = KeyboardInterrupt()
+    assert run_here(*command).returncode == 130
+    assert run_here(*command).returncode == 0
+    assert names(output) == made
+
+
+def test_renamed_folder_keeps_the_form_of_its_name(tmp_path: Path) -> None:
+    for form in ("en_US", "en-US"):
+        folder = tmp_path / form.lower()
+        (folder / form).mkdir(parents=True)
+        (folder / form / "a.json").write_text("{}")
+        found = list_folder(folder, tmp_path / "out", ("en", "fr-CA"), "skip")
+        assert [one.target.parent.name for one in found.files] == [f"fr{form[2]}CA"]
+
+
+@pytest.mark.parametrize("content", ["", " \n\n"])
+@pytest.mark.parametrize("name", ["a.po", "a.json", "a.docx", "a.xliff", "a.csv", "a.yml"])
+def test_empty_document_is_copied_and_said(
+    name: str, content: str, run_here: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "site"
+    folder.mkdir()
+    source = folder / name
+    source.write_text(content)
+    output = tmp_path / name
+    done = run_here("translate", "m", "-i", str(source), "-o", str(output))
+    assert (done.returncode, output.read_text()) == (0, content)
+    assert done.stderr == f"note: {source} is empty: there is nothing to translate.\n"
+    output = tmp_path / "out"
+    done = run_here("translate", "m", str(folder), "-o", str(output))
+    assert (done.returncode, names(output)) == (0, [name])
+    assert f"note: {name}: The file is empty: there is nothing" in done.stderr
+
+
+def test_empty_lines_are_said(run_here: Run, tmp_path: Path) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("")
+    done = run_here("translate", "m", "-i", str(source), "-o", str(tmp_path / "b.txt"))
+    assert done.returncode == 0
+    assert done.stderr == f"note: {source} is empty: there is nothing to translate.\n"

@@ -71,7 +71,7 @@ def test_the_library_loads_what_few_users_need_on_demand(run_python: Run) -> Non
         ("My kitten did not eat the soup.", "words that the model does not know"),
         ("The boys are tired and hungry.", ""),  # Its attention is looked at, without a result.
         ("the \u2603 cat was sleeping. The dog was black. " * 2, "perhaps without some words"),
-        ("No No No No No No No.", "improbable to the model itself"),
+        ("No No No No No No No.", "the model is not confident"),
     ],
 )
 def test_translate_leaves_pytorch_unimported(run_python: Run, line: str, note: str) -> None:

@@ -29,6 +29,33 @@ def opened(
     return browser
 
 
+LONG = "The dogs eat the red soup and the cats see the old house in the garden of"
+CATALOG = """
+msgctxt "button"
+msgid "LONG %(name)s."
+msgstr ""
+
+#. Of the start page.
+msgid "A red house & 4 cats in the garden"
+msgstr ""
+"""
+
+
+@pytest.fixture
+def report(run_here: Callable[..., CompletedProcess[str]], tmp_path: Path) -> Path:
+    """The page of a folder with a catalog, made with a memory."""
+    folder = tmp_path / "en"
+    folder.mkdir()
+    (folder / "app.po").write_text(CATALOG.replace("LONG", LONG))
+    memory = tmp_path / "memory.tsv"
+    memory.write_text(f"A red house & 3 cats in the garden\tUne maison rouge\n{LONG} me.\tX\n")
+    report = tmp_path / "report.html"
+    places = (str(folder), "-o", str(tmp_path / "fr"), "--memory", str(memory))
+    done = run_here("translate", "demo", *places, "--report", str(report), "-q")
+    assert done.returncode == 0, done.stderr
+    return report
+
+
 def choose(browser: Browser, field: str, change: str) -> list[str]:
     """Change a field as a person does; return the sources in view."""
     browser.run(
@@ -54,8 +81,10 @@ def test_each_filter_shows_the_texts_that_fit(opened: Browser) -> None:
     assert reasons[0] == ""
     assert "words may be missing in the translation" in reasons
     found = [choose(opened, "reason", f"field.value = {json.dumps(one)}") for one in reasons[1:]]
-    # Each text has one reason, and the menu says how many have it.
-    assert sorted(one for own in found for one in own) == sorted(SOURCES)
+    # A text is shown under each of its reasons, and the menu says how many have it.
+    assert {one for own in found for one in own} == {*SOURCES}
+    listed = opened.run("document.querySelectorAll('article li').length")
+    assert sum(map(len, found)) == listed > len(SOURCES)
     counts = opened.run("[...document.querySelectorAll('option')].map((one) => one.textContent)")
     assert [int(one.rpartition("(")[2][:-1]) for one in counts[1:]] == [*map(len, found)]
     choose(opened, "reason", "field.value = ''")
@@ -112,3 +141,48 @@ def test_reasons_are_sentences_and_no_names_of_flags(opened: Browser) -> None:
     assert "partial" not in opened.run("document.body.textContent")
     # A text of the document is text of the page.
     assert opened.run("document.querySelectorAll('article i, article b').length") == 0
+
+
+def test_heading_says_where_a_text_is_and_the_context_stands_apart(
+    browser: Browser, report: Path, tmp_path: Path
+) -> None:
+    browser.open(report)
+    title = browser.run("document.querySelector('h1').textContent")
+    assert title == f"2 texts to check in {tmp_path / 'fr'}"
+    headings = browser.run("[...document.querySelectorAll('h2')].map((one) => one.textContent)")
+    assert headings == ["app.po, line 3", "app.po, line 7"]
+    notes = browser.run("[...document.querySelectorAll('p.note')].map((one) => one.textContent)")
+    assert "Context: button" in notes
+    assert "Comment: Of the start page." in notes
+
+
+def test_difference_to_a_memory_is_shown_as_deleted_and_inserted(
+    browser: Browser, report: Path
+) -> None:
+    browser.open(report)
+    changes = "[...document.querySelectorAll('{}')].map((one) => one.textContent)"
+    assert browser.run(changes.format("del")) == ["me", "3"]
+    assert browser.run(changes.format("ins")) == ["%(name)s", "4"]
+    assert "[-" not in browser.run("document.querySelector('main').innerText")
+    label = "getComputedStyle(document.querySelector('.suggestion'), '::before').content"
+    assert browser.run(label) == '"From the memory: "'
+
+
+def test_what_is_done_is_kept_until_the_text_changes(browser: Browser, report: Path) -> None:
+    browser.open(report)
+    pressed = "[...document.querySelectorAll('[name=done]')].map((one) => one.ariaPressed)"
+    assert browser.run(pressed) == ["false", "false"]
+    click(browser, "done", 1)
+    browser.open(report)
+    assert browser.run(pressed) == ["false", "true"]
+    assert browser.run("document.querySelector('article.done .source').textContent") == (
+        "A red house & 4 cats in the garden"
+    )
+    assert browser.run("document.querySelector('#refused').hidden")
+    report.write_text(report.read_text().replace('data-name="', 'data-name="0'))
+    browser.open(report)
+    assert browser.run(pressed) == ["false", "false"]
+    browser.run("Storage.prototype.setItem = () => { throw new Error('no'); }")
+    click(browser, "done", 0)
+    assert browser.run(pressed) == ["true", "false"]
+    assert not browser.run("document.querySelector('#refused').hidden")

@@ -174,15 +174,15 @@ PAIRED: Mapping[str, Format] = {end: one for one in _ALL if one.has_pairs for en
 """Formats of texts with their translations, by the endings of names."""
 ENDINGS: Mapping[str, Format] = {ending: one for one in _ALL for ending in one.endings}
 ADVICE: Mapping[str, str] = {
-    ".pdf": "A PDF holds places of letters, and no paragraphs to write a translation into. Take "
-    "the file that it was made from, or convert it to .docx or .odt",
-    **dict.fromkeys((".doc", ".dot"), "Save it as .docx"),
-    ".ppt": "Save it as .pptx",
-    ".xls": "Save it as .xlsx",
-    ".rtf": "Save it as .odt or .docx",
-    ".mobi": "Convert it to .epub",
+    ".pdf": "a PDF, which has no paragraphs to write a translation into. Use the file it was made "
+    "from, or convert it to .docx or .odt",
+    **dict.fromkeys((".doc", ".dot"), "an old Word file, which cannot be read. Save it as .docx"),
+    ".ppt": "an old PowerPoint file, which cannot be read. Save it as .pptx",
+    ".xls": "an old Excel file, which cannot be read. Save it as .xlsx",
+    ".rtf": "an RTF file, which cannot be read. Save it as .odt or .docx",
+    ".mobi": "a Mobipocket book, which cannot be read. Convert it to .epub",
 }
-"""What to do with a document that has no reader, by the ending of its name."""
+"""What a document without a reader is, and what to do with it, by the ending of its name."""
 
 
 def format_of(name: str) -> Format | None:

@@ -17,6 +17,7 @@ _LINE = re.compile(
     r"|(?:(?P<keyword>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)[ \t]*+)?+"
     r"\"(?P<string>(?:[^\"\\\r\n]|\\[^\r\n])*+)\"[ \t]*+)?+\r?(?:\n|\Z)"
 )
+_KEYWORD = re.compile(r"\A(?:msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)(?![a-z_])[ \t]*")
 _FLAGS = re.compile(r"^#,[ \t]*(.*?)\r?$", re.MULTILINE)
 _COMMENT = re.compile(r"^#\.[ \t]?(.*?)\r?$", re.MULTILINE)
 _OBSOLETE = re.compile(r"^#~[ \t]*msgid[ \t]", re.MULTILINE)
@@ -84,6 +85,8 @@ def read_po(source: Source) -> Iterator[Unit]:
             yield from _pairs(source, start, spans, forms)
         elif source.how.has_all or not any(map(str.strip, translations)):
             yield _unit(source, start, spans, forms, num_forms)
+        elif _is_fuzzy(source, start, spans):
+            source.how.left["fuzzy"] += 1
     for match in _OBSOLETE.finditer(source.text if source.how.has_pairs else ""):
         # The empty segment makes it a unit, so that it is counted among those left out.
         yield Unit("", *match.span(), [Segment()], state="obsolete")
@@ -91,11 +94,15 @@ def read_po(source: Source) -> Iterator[Unit]:
 
 def _pairs(source: Source, start: int, spans: Texts, forms: Sequence[Form]) -> Iterator[Unit]:
     """Yield each form of a message with its translation."""
-    flags = _FLAGS.search(source.text, start, spans["msgid"][0])
-    state = "fuzzy" if flags and "fuzzy" in flags[1] else ""
+    state = "fuzzy" if _is_fuzzy(source, start, spans) else ""
     for form in forms:
         own, old = (_STRINGS.pieces(source.text[slice(*span)]) for span in form)
         yield Unit("", *spans["msgid"], own, old=old, state=state)
+
+
+def _is_fuzzy(source: Source, start: int, spans: Texts) -> bool:
+    flags = _FLAGS.search(source.text, start, spans["msgid"][0])
+    return flags is not None and "fuzzy" in flags[1]
 
 
 def _forms(source: Source, spans: Texts, *, needs_number: bool) -> list[Form]:
@@ -138,8 +145,9 @@ def _unit(source: Source, start: int, spans: Texts, forms: Sequence[Form], count
             place = end
         pieces += [before, *_STRINGS.pieces(text[slice(*own)])]
     place = forms[-1][1][1]
-    names = (_text(source, spans[one]) for one in ("msgctxt", "msgid") if one in spans)
-    unit = Unit("|".join(names), start, place, pieces, source.line(key[0]))
+    names = {one: _text(source, spans[one]) for one in ("msgctxt", "msgid") if one in spans}
+    unit = Unit("|".join(names.values()), start, place, pieces, source.line(key[0]))
+    unit.context = names.get("msgctxt", "")
     unit.comment = "\n".join(_COMMENT.findall(text, entry, key[0]))
     return unit
 
@@ -154,8 +162,9 @@ def _read_entries(source: Source) -> Iterator[tuple[int, Texts]]:
         match = _LINE.match(source.text, place)
         if match is None:
             line = source.text[place:].split("\n", 1)[0].strip()
-            what = f"A line must be a keyword with a text in quotes, but is {line[:60]!r}"
-            source.refuse(place, what, "Correct it, for instance with msgfmt -c.")
+            what = f"A line must be a keyword with a text in quotes, but {_fault_of(line)}"
+            advice = "Correct it; msgfmt -c -o /dev/null FILE lists all faults."
+            source.refuse(place, f"{what}: {line[:60]}", advice)
         keyword = match["keyword"]
         span = match.span("string")
         is_start = keyword in ("msgctxt", "msgid") and last.startswith("msgstr")
@@ -176,6 +185,17 @@ def _read_entries(source: Source) -> Iterator[tuple[int, Texts]]:
         place = match.end()
     if texts:
         yield start, texts
+
+
+def _fault_of(line: str) -> str:
+    """Say what is wrong with a line that cannot be read."""
+    text = _KEYWORD.sub("", line)
+    if not text.startswith('"'):
+        return "this one is not" if text == line else "the opening quote is missing"
+    quotes = len(re.findall(r"(?<!\\)(?:\\\\)*\"", text))
+    if quotes == 1:
+        return "the closing quote is missing"
+    return 'a quote in the text has no backslash before it (\\")'
 
 
 def _text(source: Source, span: Span) -> str:

@@ -132,7 +132,9 @@ def _check_json(source: Source) -> Mapping[str, Any]:
         # Numbers are copied, and Python refuses those of more than 4,300 digits.
         found = json.loads(source.text, object_pairs_hook=check, parse_int=str, strict=False)
     except json.JSONDecodeError as error:
-        what = f"JSON must be well-formed, but is not: {error.msg}"
+        # The line says little where all is on one. Some sentences of Python end with "at".
+        fault = f"{error.msg.removesuffix(' at')} at column {error.colno}"
+        what = f"JSON must be well-formed, but is not: {fault}"
         source.refuse(error.pos, what, "Correct it.")
     except RecursionError:
         source.refuse(0, "JSON must not be nested so deeply, but is", "Make it flatter.")

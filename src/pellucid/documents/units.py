@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -39,6 +40,7 @@ class Unit:
         state: why this translation is not one to learn from, in a word; empty if it is.
         is_marked: True if its marks say that it should be looked at.
         comment: what the document tells translators about it.
+        context: what tells it from others with the same text, such as ``msgctxt``.
         fault: why it cannot be translated, so that it is copied and reported.
     """
 
@@ -51,6 +53,7 @@ class Unit:
     state: str = ""
     is_marked: bool = False
     comment: str = ""
+    context: str = ""
     fault: str = ""
 
     def __str__(self) -> str:
@@ -72,6 +75,12 @@ class Unit:
         return self.fault or next((one.reason for one in self.segments if one.reason), "")
 
     @property
+    def reasons(self) -> list[str]:
+        """Each reason to look at it."""
+        doubts = (doubt for one in self.segments for doubt in one.doubts)
+        return [*dict.fromkeys(filter(None, (self.fault, *doubts)))]
+
+    @property
     def match(self) -> float:
         """The similarity of the texts that a memory gave its translation for; 0 if not of all."""
         return min((one.match for one in self.segments), default=0.0)
@@ -88,6 +97,7 @@ class How:
         has_pairs: True to read texts with their translations; such units are not written.
         column: the column of a table that is translated.
         into: the column that gets the translation; the same one if empty.
+        left: counts what has a translation that somebody should approve, and is copied; by kind.
     """
 
     path: str = "the text"
@@ -96,6 +106,7 @@ class How:
     has_pairs: bool = False
     column: str = ""
     into: str = ""
+    left: Counter[str] = field(default_factory=Counter, compare=False)
 
     def refuse(self, line: int, what: str, advice: str) -> NoReturn:
         """Refuse the document with what is wrong in a line, and what to do."""

@@ -166,8 +166,8 @@ def test_load_glossary_reads_gzip(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("house", "source term, tab, target term"),
-        ("house\tHaus\tyes\tx", "in a third column, but has 4 columns"),
+        ("house", "source, tab, target, and optionally yes or no for capitals, but has one column"),
+        ("house\tHaus\tyes\tx", "for capitals, but has 4 columns"),
         ("house\tHaus\tHeim", "yes, no or empty for capitals that count, but is 'Heim'"),
         ("house\tHaus||Heim", "The forms of a target term must hold text"),
         ("house\t*free*", "The forms of a target term must hold text"),

@@ -492,7 +492,11 @@ def test_unit_after_a_byte_order_mark_keeps_it() -> None:
 
 HEAD = '<xliff version="1.2"><file source-language="de" target-language="fr"><body>'
 BAD = [
-    ("po", 'msgid "a"\nmsgstr "\n', ":2", "must be a keyword with a text in quotes"),
+    ("po", 'msgid "a"\nmsgstr "\n', ":2", 'quotes, but the closing quote is missing: msgstr "'),
+    ("po", 'msgid a"\nmsgstr ""\n', ":1", "but the opening quote is missing: msgid a"),
+    ("po", 'msgid "a "b" c"\nmsgstr ""\n', ":1", "a quote in the text has no backslash"),
+    ("po", 'msgid "a\\"\nmsgstr ""\n', ":1", "the closing quote is missing"),
+    ("po", 'msgit "a"\nmsgstr ""\n', ":1", "quotes, but this one is not: msgit"),
     ("po", 'msgid "a"\nmsgstr ""\n\nmsgid "a"\nmsgstr ""\n', ":4", "that of line 1 again"),
     ("po", 'msgid "a"\n', ":1", "must have msgid and msgstr"),
     (
@@ -513,6 +517,7 @@ BAD = [
     ("vtt", "1\nHello\n", ":1", "must begin with WEBVTT"),
     ("json", '{\n"a": "x",\n"a": "y"}', ":3", "'a' stands twice"),
     ("json", '{"a": \n}', ":2", "well-formed"),
+    ("json", '{"a": "x", "b": "y}', ":1", "is not: Unterminated string starting at column 17"),
     ("json", "[" * 100_000, ":1", "nested so deeply"),
     ("yaml", "a: b\nc: &x d\n", ":2", "no anchors and aliases"),
     ("yaml", "a: !x d\n", ":1", "no tags"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -290,22 +291,28 @@ def test_terms_of_a_glossary_are_counted_and_missing_ones_named(
     from pellucid.decode.constraints.terms import check_terms
 
     glossary = Glossary({"cat": "chat", "dog": "chien"}, match="forms", languages=("en", "fr"))
-    counts = TermCounts()
+    counts = TermCounts("text", "see page.html")
     pairs = (
         ("two cats and a dog", "deux chats et un chien"),
         ("a cat", "un animal"),
         ("Cat", "chat"),
         ("an apple", "une pomme"),
+        ("two cats", "deux chats"),
+        ("a dog", "un chien"),
+        ("a dog", "un chien"),
     )
     for number, (source, target) in enumerate(pairs):
-        counts.add(number, check_terms(glossary.terms_for(source), target))
+        used = check_terms(glossary.terms_for(source), target)
+        counts.add(number, [replace(one, reason="rare") for one in used] if number > 4 else used)
     assert list(counts.sentences()) == [
-        "Glossary: 4 terms were found in 3 of 4 lines.",
-        "Glossary terms in another form: cat → chat as chats; cat → chat as chat (other capitals).",
+        "Glossary: 7 terms were found in 6 of 7 texts.",
+        "Glossary terms in another form: cat → chats (allowed form of chat), twice; cat → chat "
+        "(other capitals).",
         "Glossary term not found in the translation: 1 line lacks one (2): cat → chat (not in the "
         "translation).",
-        "Line 3 has a glossary term with other capitals, or one that makes the translation far "
-        "less likely. Read them; --json and --report say why.",
+        "Line 3 has a glossary term with other capitals. Check it (see page.html).",
+        "2 lines (6, 7) have glossary terms that make their translations far less likely. Check "
+        "them (see page.html).",
     ]
     assert list(TermCounts().sentences()) == []
     terms = write_lines("glossary", "oven\tfour")

@@ -250,7 +250,7 @@ def test_translation_that_leaves_a_clause_out_is_flagged_with_its_words() -> Non
     assert {"cat", "meowed"} <= set(half.notes.unlinked_words) <= {"and", "the", "cat", "meowed"}
     sentence = "\n".join(said_of(half))
     assert "1 translation looks wrong" in sentence
-    assert 'without some words of the line: 1 (line 1), which nothing is linked to: "' in sentence
+    assert 'without some words of the line (line 1), which nothing is linked to: "' in sentence
 
 
 def said_of(found: Translation) -> list[str]:

@@ -27,7 +27,7 @@ const FLAGS: Record<Flag, string> = {
   stuck: "it attends to one word all the time",
   empty: "it is empty",
   invented: "it has words for a line without letters",
-  unsure: "it is improbable to the model itself, as a whole or at one word",
+  unsure: "the model is not confident",
   reordered: "it has placeholders such as %s in another order, in which programs fill them in",
   partial: "it may leave something out, as some words of the sentence have no counterpart in it",
 };

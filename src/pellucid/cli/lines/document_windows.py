@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,7 +17,18 @@ from pellucid.cli.lines.chosen_keys import ChosenKeys
 from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.document_report import Report, record_unit
 from pellucid.cli.lines.streams import ParallelReader, is_special
-from pellucid.cli.lines.translation_memory import OF_MEMORY, Memory, Suggestion
+from pellucid.cli.lines.text_counts import (
+    ALIKE,
+    DOUBTFUL,
+    EQUAL,
+    FROM_MEMORY,
+    TAKEN,
+    TEXTS,
+    count_reasons,
+    say_counts,
+    say_memory,
+)
+from pellucid.cli.lines.translation_memory import Memory, Suggestion
 from pellucid.documents.formats import FORMATS, Format
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.segment_writing import write_segment
@@ -32,6 +46,9 @@ if TYPE_CHECKING:
 
 Marks = Literal["all", "unsure", "none"]
 Used = tuple["UsedTerm", ...]
+
+_MOST_BLANK = 1 << 16
+"""Bytes that are read to see if a file is empty."""
 
 
 class WrittenUnit(NamedTuple):
@@ -98,10 +115,10 @@ class DocumentForm:
         marks: the units that are marked.
         report: lists the units that should be looked at; None without the option.
         memory: gives translations; None without the option.
-        num_units: how many units were written.
-        num_unsure: how many of them should be looked at.
-        num_equal: how many of them the memory has.
-        num_similar: how many of them are similar to what it has.
+        report_name: of the report, for messages: that of a folder has another one at first.
+        counts: how many texts were written, and how many of them should be looked at, by kind.
+        num_fuzzy: how many messages have a translation that is fuzzy, and stay as they are.
+        nothing: the sentence that the file is empty, which is then copied; empty for others.
         content: the bytes of an archive; empty for a text.
         keys: of the texts that are translated.
     """
@@ -112,10 +129,10 @@ class DocumentForm:
     marks: Marks
     report: Report | None = None
     memory: Memory | None = None
-    num_units: int = 0
-    num_unsure: int = 0
-    num_equal: int = 0
-    num_similar: int = 0
+    report_name: str | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    num_fuzzy: int = 0
+    nothing: str = ""
     content: bytes = b""
     keys: ChosenKeys = field(default_factory=ChosenKeys)
 
@@ -145,7 +162,8 @@ class DocumentForm:
             DataError: it is not of its format.
         """
         copied = ""
-        for part in self.format.read(self.parts(), self.how):
+        parts = self.parts() if self.nothing else self.format.read(self.parts(), self.how)
+        for part in parts:
             if isinstance(part, Unit) and self.keys.has(part.key):
                 yield UnitRow(copied, part)
                 copied = ""
@@ -187,7 +205,9 @@ class DocumentForm:
             is_unsure = bool(unit.reason or unit.match)
             unit.is_marked = self.marks == "all" or (self.marks == "unsure" and is_unsure)
             numbered = [(unit.line - 1, one) for one in translations]
-            counted = [(unit.line - 1, one) for one in terms]
+            # A text is counted once, whatever number of plurals it has.
+            used = tuple(chain.from_iterable(terms))
+            counted = [(unit.line - 1, used)] if unit.segments or unit.fault else []
             suggested = (self.memory.suggest(one.text.strip()) for one in own if self.memory)
             similar = max(filter(None, suggested), default=None)
             text = f"{row.copied}{unit}"
@@ -199,15 +219,15 @@ class DocumentForm:
         for _, translations, unit, number, terms, similar in answers:
             if unit is None or not (unit.segments or unit.fault):
                 continue
-            self.num_units += 1
-            self.num_equal += unit.match == 1
-            self.num_similar += similar is not None
-            self.num_unsure += bool(unit.reason)
-            found = f"{OF_MEMORY} this text" if unit.match else str(similar or "")
+            found = TAKEN if unit.match else str(similar or "")
             reason = unit.reason or found
+            self.counts[TEXTS] += 1
+            self.counts[EQUAL] += unit.match == 1
+            self.counts[ALIKE] += similar is not None
+            self.counts += count_reasons([reason])
             used = [one.to_dict() for _, own in terms for one in own]
             if reason or used:
-                record = record_unit(unit, number, reason, [one for _, one in translations])
+                record = record_unit(unit, number, found, [one for _, one in translations])
                 record |= {"terms": used} if used else {}
                 records.append(record | ({"memory": similar.to_dict()} if similar else {}))
         if self.report is not None:
@@ -216,27 +236,42 @@ class DocumentForm:
     def begin(self, num_rows: int) -> None:
         """Begin the report, or continue it after so many rows."""
         if self.report is not None:
-            self.num_unsure = self.report.begin(num_rows)
-            self.num_units = num_rows
+            self.counts = self.report.begin(num_rows)
+            self.counts[TEXTS] = num_rows
 
     def end(self) -> None:
         """Say what is marked and what should be looked at, and finish the report."""
-        if self.memory is not None:
-            units = count_of(self.num_units, "text")
-            note(
-                f"The memory has {self.num_equal:,} of {units}, and similar ones for "
-                f"{self.num_similar:,}."
-            )
-        if self.num_unsure:
-            more = "" if self.report else " --report FILE lists them."
-            units = count_of(self.num_units, "text")
-            warn(f"{self.num_unsure:,} of {units} should be looked at.{more}")
-        if self.format.has_marks and self.num_units and self.marks == "all":
-            are = count_of(self.num_units, "text is", "texts are")
-            fuzzy = "; programs leave out fuzzy messages" if self.format.name == "po" else ""
-            note(f"{are} marked for review{fuzzy}. Choose with --mark unsure or --mark none.")
+        if self.nothing:
+            note(self.nothing)
+        if self.memory is not None and self.report is None:
+            note(say_memory(self.counts))
+        if sentence := say_counts(self.counts, self.report_name):
+            (warn if self.counts[DOUBTFUL] else note)(sentence)
+        marked = {
+            "all": self.counts[TEXTS],
+            "unsure": self.counts[DOUBTFUL] + self.counts[FROM_MEMORY],
+            "none": 0,
+        }
+        if self.format.has_marks and (count := marked[self.marks]):
+            self._say_marked(count)
+        if self.num_fuzzy:
+            left = count_of(self.num_fuzzy, "fuzzy message was", "fuzzy messages were")
+            were, them = ("it was", "it") if self.num_fuzzy == 1 else ("they were", "them")
+            note(f"{left} left as {were}; --all translates {them}, and all others again.")
         if self.report is not None:
             self.report.finish(self.how.path)
+
+    def _say_marked(self, count: int) -> None:
+        is_po = self.format.name == "po"
+        fuzzy = "; fuzzy messages are not used until you approve them" if is_po else ""
+        if self.marks == "all":
+            are = count_of(count, "text is", "texts are")
+            choose = " Choose with --mark unsure or --mark none."
+        else:
+            verb = "is" if count == 1 else "are"
+            are = f"{count:,} of {count_of(self.counts[TEXTS], 'text')} {verb}"
+            choose = ""
+        note(f"{are} marked for review{fuzzy}.{choose}")
 
 
 def _translate(job: TranslationJob, segments: Sequence[Segment]) -> dict[Key, Translation]:
@@ -262,7 +297,7 @@ def _translate(job: TranslationJob, segments: Sequence[Segment]) -> dict[Key, Tr
 
 def _write(job: TranslationJob, segment: Segment, translation: Translation) -> Used:
     """Write a segment's translation, and say what became of its terms."""
-    from pellucid.translate.links.document_texts import doubt_of
+    from pellucid.translate.links.document_texts import doubt_of, doubts_of
 
     if translation.error is not None:
         segment.reason = translation.error
@@ -271,6 +306,7 @@ def _write(job: TranslationJob, segment: Segment, translation: Translation) -> U
     shown = "" if segment.written is None else translation.text
     terms = _use_terms(job, segment, shown, translation.terms)
     segment.reason = segment.reason or doubt_of(translation)
+    segment.doubts += doubts_of(translation)
     return terms
 
 
@@ -285,6 +321,7 @@ def _use_terms(job: TranslationJob, segment: Segment, text: str, known: Used) ->
     """
     from pellucid.decode.constraints.terms import check_terms
 
+    segment.doubts = [segment.reason] if segment.reason else []
     if job.constraints.glossary is None:
         return ()
     used = check_terms(job.constraints.glossary.terms_for(segment.text.strip()), text)
@@ -293,10 +330,14 @@ def _use_terms(job: TranslationJob, segment: Segment, text: str, known: Used) ->
         replace(one, reason=why.get((one.target, one.written), one.reason)) for one in used
     )
     for one in used:
-        if one.reason and not segment.reason:
-            name = f"{one.source} → {one.target}" if one.outcome == "miss" else one.written
-            fault = "is missing" if one.outcome == "miss" else "must be read"
-            segment.reason = f"a term of the glossary {fault}: {name} ({one.reason})"
+        if one.reason:
+            # Programs compare what stands before the colon.
+            doubt = f"check a glossary term: “{one.written}” ({one.reason})"
+            if one.outcome == "miss":
+                name = f"{one.source} → {one.target}"
+                doubt = f"a term of the glossary is missing: {name} ({one.reason})"
+            segment.doubts.append(doubt)
+            segment.reason = segment.reason or doubt
     return used
 
 
@@ -321,6 +362,17 @@ def open_parts(path: str, form: Format) -> Callable[[], Iterable[str]]:
             raise DataError(f"{what} {path} has changed. Start again.")
 
     return read
+
+
+def _read_blank(path: str) -> str | None:
+    """Read a file that has nothing but white space; None for others, and for streams."""
+    if is_special(path):
+        return None
+    with reading(path), Path(path).open("rb") as stream:
+        content = stream.read(_MOST_BLANK)
+    # A byte order mark is no text either.
+    is_blank = len(content) < _MOST_BLANK and not content.removeprefix(BOM_UTF8).strip()
+    return content.decode() if is_blank else None
 
 
 def open_document(
@@ -363,7 +415,12 @@ def open_document(
     # What is not streamed is held in memory anyway; a pipe can be read once.
     is_whole = kind.is_zip or not (kind.is_streamed or is_special(path))
     content = read_content(path) if is_whole else b""
-    if kind.is_packed(content):
+    blank = _read_blank(path)
+    if blank is not None:
+        name = "The file" if options.get("is_one_of_many") else path
+        form = DocumentForm(lambda: (blank,), kind, how, "none")
+        form.nothing = f"{name} is empty: there is nothing to translate."
+    elif kind.is_packed(content):
         parts = kind.unpack(content, how)
         form = DocumentForm(lambda: (parts,), kind, how, "none", content=content)
     else:
@@ -371,9 +428,11 @@ def open_document(
     form.keys = ChosenKeys.read(options, name)
     if options["report"]:
         form.report = Report(options["report"], may_overwrite=may_overwrite)
+        form.report_name = options.get("report_of_all") or options["report"]
     for _ in form.rows():
         pass
-    if not options.get("is_one_of_many"):
+    form.num_fuzzy = how.left["fuzzy"]
+    if not (options.get("is_one_of_many") or form.nothing):
         form.keys.check(path)
     if options["memory"]:
         form.memory = Memory(options["memory"], languages)

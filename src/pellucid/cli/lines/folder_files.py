@@ -74,6 +74,7 @@ def list_folder(folder: Path, output: Path, languages: tuple[str, str], rest: Re
     """List the files to make, in the order of their names."""
     found = FoundFiles()
     paths: list[Path] = []
+    renamed = {folder: output}
     for root, folders, names in os.walk(folder, onerror=found.closed.append):
         here = Path(root)
         if not os.access(here, os.X_OK):
@@ -99,6 +100,10 @@ def list_folder(folder: Path, output: Path, languages: tuple[str, str], rest: Re
             elif code:
                 found.others.append(str((here / one).relative_to(folder)))
         folders[:] = [one for one in folders if not codes[one]]
+        own = _folder_of_source(folders, languages[0])
+        for one in folders:
+            name = _in_form(one, languages[1]) if one == own else _rename(one, *languages)
+            renamed[here / one] = renamed[here] / name
         paths += [here / one for one in names if not codes[one]]
     for path in sorted(paths):
         # A link to nothing is refused when its turn comes.
@@ -110,7 +115,7 @@ def list_folder(folder: Path, output: Path, languages: tuple[str, str], rest: Re
         else:
             new = re.sub(r"\.pot\Z", ".po", _rename(path.name, *languages))
             name = path.relative_to(folder)
-            found.files.append(FolderFile(str(name), path, output / name.parent / new, own))
+            found.files.append(FolderFile(str(name), path, renamed[path.parent] / new, own))
     if found.closed and not found.files:
         raise not_readable(found.closed[0], found.closed[0].filename)
     return found
@@ -122,6 +127,21 @@ def _rename(name: str, old: str, new: str) -> str:
     Such names are app.en.json, messages_en.properties and en.yml.
     """
     return re.sub(rf"(?<![a-zA-Z]){re.escape(old)}(?=\.)", new, name) if old else name
+
+
+def _folder_of_source(names: list[str], source: str) -> str:
+    """Return the name that is a code of the source's language; empty if none or several are."""
+    same = [one for one in names if source and _CODE.fullmatch(one)]
+    same = [one for one in same if are_same_language(one.replace("-r", "-"), source)]
+    # Of en and en-GB, the nearest one: two folders must not become the same.
+    nearest = [one for one in same if one.replace("_", "-") == source.replace("_", "-")]
+    found = nearest or same
+    return found[0] if len(found) == 1 else ""
+
+
+def _in_form(name: str, language: str) -> str:
+    """Write a language as a folder's name is written: ``pt_BR`` in the place of ``en_US``."""
+    return language.replace("-", "_") if "_" in name else language or name
 
 
 def _other_language(name: str, siblings: set[str], languages: tuple[str, str]) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pellucid.cli.ending import LINES_FAILED, note, say_error, speaking_of
+from pellucid.cli.ending import LINES_FAILED, note, say_error, speaking_of, warn
 from pellucid.cli.lines.chosen_keys import KEYED, ChosenKeys
 from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.document_report import save_report
@@ -23,6 +24,7 @@ from pellucid.cli.lines.folder_files import (
 )
 from pellucid.cli.lines.resumable import describe_difference
 from pellucid.cli.lines.streams import check_readable, check_target, to_json_line
+from pellucid.cli.lines.text_counts import DOUBTFUL, say_counts
 from pellucid.cli.lines.translate_lines import translate_files
 from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.documents.formats import FORMATS
@@ -56,6 +58,7 @@ class _State:
         begun: that of the source whose translation was begun last.
         has_report: True if the report is that of an earlier run, to which some files were missing.
         faulty: names of the files that lack a translation of a text.
+        counts: of the texts of each document to look at, see `text_counts`.
     """
 
     path: Path
@@ -64,6 +67,7 @@ class _State:
     begun: dict[str, str] = field(default_factory=dict)
     has_report: bool = False
     faulty: list[str] = field(default_factory=list)
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def take_over(self, files: list[FolderFile], *, may_overwrite: bool) -> None:
         """Go on where an earlier run of the same command ended.
@@ -163,7 +167,7 @@ def translate_folder(
             state.begun = {file.name: digest}
             state.store()
             with speaking_of(file.name):
-                code = _translate(job, file, options, may_overwrite=may_overwrite)
+                code, counts = _translate(job, file, options, may_overwrite=may_overwrite)
         except (InputError, OutputError) as error:
             # A full disk is full for the other files, too.
             if fault_of_machine(error.__cause__ or error):
@@ -176,10 +180,14 @@ def translate_folder(
         state.done[file.name] = digest
         state.faulty = [one for one in state.faulty if one != file.name]
         state.faulty += [file.name] if code else []
+        state.counts[file.name] = counts
         state.store()
     has_all = not failed and not found.closed
     _finish(state, files, options["report"], has_all=has_all)
     _say(found, failed, num_before, languages[1])
+    counts = sum(map(Counter, state.counts.values()), Counter())
+    if sentence := say_counts(counts, options["report"]):
+        (warn if counts[DOUBTFUL] else note)(sentence)
     return LINES_FAILED if state.faulty or not has_all else 0
 
 
@@ -231,6 +239,7 @@ def _open(job: TranslationJob, file: FolderFile, options: Mapping[str, Any]) -> 
         "into": options["into"] if has_columns else None,
         "all": options["all"] and (kind.has_pairs or (has_columns and options["into"])),
         "report": str(file.report) if options["report"] else None,
+        "report_of_all": options["report"],
         **({} if kind.name in KEYED else {"keys": None, "skip_keys": None}),
         # A key may be in some files only.
         "is_one_of_many": True,
@@ -260,11 +269,11 @@ def _check_keys(
 
 def _translate(
     job: TranslationJob, file: FolderFile, options: Mapping[str, Any], *, may_overwrite: bool
-) -> int:
-    """Translate a file; return the exit code."""
+) -> tuple[int, dict[str, int]]:
+    """Translate a file; return the exit code, and how many of its texts should be looked at."""
     if not file.kind:
         write_bytes(file.target, read_bytes(file.source))
-        return 0
+        return 0, {}
     kind = FORMATS.get(file.kind)
     objects = None
     if kind is None:
@@ -272,7 +281,7 @@ def _translate(
         check_readable({INPUT: str(file.source)})
     else:
         objects = _open(job, file, options)
-    return translate_files(
+    code = translate_files(
         job,
         {INPUT: str(file.source)},
         str(file.target),
@@ -281,6 +290,7 @@ def _translate(
         by_line=False,
         objects=objects,
     )
+    return code, dict(objects.counts) if objects is not None else {}
 
 
 def _finish(state: _State, files: list[FolderFile], report: str | None, *, has_all: bool) -> None:
@@ -291,7 +301,7 @@ def _finish(state: _State, files: list[FolderFile], report: str | None, *, has_a
             if file.report.exists():
                 records = map(json.loads, file.report.read_text(encoding="utf-8").splitlines())
                 lines += [{"file": file.name, **one} for one in records]
-        save_report(Path(report), state.path.parent.name, lines)
+        save_report(Path(report), str(state.path.parent), lines)
     if not has_all:
         state.has_report = bool(report)
         state.store()
@@ -305,17 +315,24 @@ def _say(found: FoundFiles, failed: list[str], num_before: int, target: str) -> 
     """Say how many files became what."""
     num_translated = sum(bool(one.kind) and one.name not in failed for one in found.files)
     num_copied = sum(not one.kind and one.name not in failed for one in found.files)
+    others = found.others[:3]
+    num_more = len(found.others) - len(others)
+    others += [f"{num_more:,} more"] if num_more else []
+    *first, last = others or [""]
+    names = f"{', '.join(first)} and {last}" if first else last
+    documents = "not a document" if found.num_skipped == 1 else "not documents"
+    begin = f"{count_of(num_translated, 'file')} translated"
     counts = {
-        f"{count_of(num_copied, 'file')} copied": num_copied,
-        f"{num_before:,} of them before": num_before,
-        f"{count_of(found.num_skipped, 'file')} of other kinds skipped": found.num_skipped,
-        f"already in {target}: {found.num_there:,}": found.num_there,
-        f"of other languages and left out: {', '.join(found.others[:3])}"
-        f"{' …' if len(found.others) > 3 else ''}": len(found.others),
-        f"{count_of(len(failed), 'file')} refused": len(failed),
+        begin + (f" ({num_before:,} of them before)" if num_before else ""): True,
+        f"{num_copied:,} copied": num_copied,
+        f"{found.num_skipped:,} skipped ({documents})": found.num_skipped,
+        f"{found.num_there:,} already in {target}": found.num_there,
+        f"{names} left out (other languages)": len(found.others),
+        f"{len(failed):,} refused": len(failed),
         f"{count_of(len(found.closed), 'folder')} unreadable": len(found.closed),
     }
-    more = "".join(f", {words}" for words, count in counts.items() if count)
+    what = "files" if failed else "folders"
+    advice = f" Fix the {what} and run the same command again: it translates only what is missing."
     has_all = not failed and not found.closed
-    advice = "" if has_all else " Once that is mended, the same command does what is missing."
-    note(f"{count_of(num_translated, 'file')} translated{more}.{advice}")
+    said = "; ".join(words for words, count in counts.items() if count)
+    note(f"{said}.{'' if has_all else advice}")

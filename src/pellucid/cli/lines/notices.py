@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pellucid.decode.constraints.terms import CAPITALS
 from pellucid.terminal.text import count_of, percent
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ EXCEEDS_VECTOR = (
     "length: words may be lost. A model with attention reads longer lines."
 )
 
-_MOST_SHOWN = 3
+_MOST_SHOWN = 10
 _MOST_CHARACTERS = 5
 _MOST_WORDS = 10
 _MOST_TERMS = 5
@@ -33,7 +35,7 @@ _FLAGS = {
     "stuck": "attending to one word all the time",
     "empty": "empty",
     "invented": "words for a line without letters",
-    "unsure": "improbable to the model itself, as a whole or at one word",
+    "unsure": "the model is not confident",
     "reordered": "placeholders such as %s in another order, in which programs fill them in",
     "partial": "perhaps without some words of the line",
 }
@@ -63,7 +65,7 @@ _SENTENCES = {
 
 
 class CountedLines:
-    """Counts lines, and names the first three.
+    """Counts lines, and names the first ten.
 
     Attributes:
         count: how many there are.
@@ -97,9 +99,16 @@ class CountedLines:
 
 
 class TermCounts:
-    """Counts the terms of a glossary in the lines, and in their translations."""
+    """Counts the terms of a glossary in the lines, and in their translations.
 
-    def __init__(self) -> None:
+    Args:
+        noun: what is counted: a line, or a text of a document.
+        see: where a reader finds why a term should be checked.
+    """
+
+    def __init__(self, noun: str = "line", see: str = "--json says why") -> None:
+        self._noun = noun
+        self._see = see
         self._num_lines = 0
         self._num_with_terms = 0
         self._num_terms = 0
@@ -119,16 +128,16 @@ class TermCounts:
                 self._missing[f"{name} ({one.reason})"] += 1
                 continue
             if one.outcome == "form":
-                self._forms[f"{name} as {one.form}"] += 1
+                self._forms[_name_form(one)] += 1
             if one.reason:
-                self._lines["doubtful"].add(number)
+                self._lines["capitals" if one.reason == CAPITALS else "unlikely"].add(number)
 
     def sentences(self) -> Iterator[str]:
         """Yield the sentences; none without a glossary."""
         if not self._num_lines:
             return
         terms = count_of(self._num_terms, "term was", "terms were")
-        lines = count_of(self._num_lines, "line")
+        lines = count_of(self._num_lines, self._noun)
         yield f"Glossary: {terms} found in {self._num_with_terms:,} of {lines}."
         if self._forms:
             yield f"Glossary terms in another form: {_list_counted(self._forms)}."
@@ -136,17 +145,40 @@ class TermCounts:
             lines = count_of(lacking.count, "line lacks", "lines lack")
             listed = _list_counted(self._missing)
             yield f"Glossary term not found in the translation: {lines} one ({lacking}): {listed}."
-        if (doubtful := self._lines["doubtful"]).count:
-            yield (
-                f"{doubtful.have()} a glossary term with other capitals, or one that makes the "
-                "translation far less likely. Read them; --json and --report say why."
-            )
+        for kind, rest in _DOUBTS.items():
+            if (doubtful := self._lines[kind]).count:
+                is_one = doubtful.count == 1
+                has = doubtful.have("has a glossary term", "have glossary terms")
+                yield f"{has} {rest[not is_one]}. Check {_pronoun(doubtful.count)} ({self._see})."
+
+
+_DOUBTS = {
+    "capitals": ("with other capitals", "with other capitals"),
+    "unlikely": (
+        "that makes the translation far less likely",
+        "that make their translations far less likely",
+    ),
+}
+"""What is doubtful about the terms in one line, and in several."""
+
+
+def _pronoun(count: int) -> str:
+    return "it" if count == 1 else "them"
+
+
+def _name_form(term: UsedTerm) -> str:
+    """Say in which form a term stands: ``old → vieille (allowed form of ancien)``."""
+    is_same = term.written.casefold() == term.target.casefold()
+    said = [] if is_same else [f"allowed form of {term.target}"]
+    said += [CAPITALS] if term.reason == CAPITALS else []
+    return f"{term.source} → {term.written}" + (f" ({', '.join(said)})" if said else "")
 
 
 def _list_counted(counts: Counter[str]) -> str:
-    """List the most frequent ones: ``a (3), b and 2 more``."""
+    """List the most frequent ones: ``a, twice; b; and 2 more``."""
+    times = {1: "", 2: ", twice"}
     shown = [
-        f"{name}, {count:,} times" if count > 1 else name
+        f"{name}{times.get(count, f', {count:,} times')}"
         for name, count in counts.most_common(_MOST_TERMS)
     ]
     if len(counts) > _MOST_TERMS:
@@ -157,15 +189,19 @@ def _list_counted(counts: Counter[str]) -> str:
 class Notices:
     """Counts what is unusual about lines and their translations.
 
+    Args:
+        noun: as for `TermCounts`.
+        see: the same.
+
     Attributes:
         by_model: of a chain, what is unusual to each model, by its name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, noun: str = "line", see: str = "--json says why") -> None:
         self.by_model: dict[str, Notices] = {}
         from pellucid.text.language_tokens import CodeFaults
 
-        self._terms = TermCounts()
+        self._terms = TermCounts(noun, see)
         self._codes = CodeFaults()
         self._lines: defaultdict[str, CountedLines] = defaultdict(CountedLines)
         self._characters: dict[str, Counter[str]] = {"changed": Counter(), "unknown": Counter()}
@@ -183,7 +219,8 @@ class Notices:
         self._characters["changed"].update(notes.replaced)
         self._characters["changed"].update(notes.dropped)
         self._characters["unknown"].update(notes.unknown)
-        self._words.update(dict.fromkeys(notes.unknown_words))
+        words = words_to_name(notes)
+        self._words.update(dict.fromkeys(words))
         self._unlinked.update(dict.fromkeys(notes.unlinked_words))
         self._codes.add(number, notes.language_code)
         if notes.unknown_tokens and self._lines["outside"].add(number):
@@ -192,6 +229,7 @@ class Notices:
             "changed": notes.replaced or notes.dropped,
             "unknown": notes.unknown,
             "words": notes.unknown_words,
+            "named": words,
             "parts": notes.parts > 1,
             "is_whole": notes.is_whole,
             "is_long": notes.is_long,
@@ -251,7 +289,7 @@ class Notices:
     def about_words(self, translator: Translator) -> Iterator[str]:
         """Yield a sentence that names the words outside a vocabulary of whole words."""
         if self._words:
-            yield _about_words(self._lines["words"].have(), list(self._words), translator)
+            yield _about_words(self._lines["named"].have(), list(self._words), translator)
 
     def _about_characters(self) -> Iterator[str]:
         if self._lines["changed"].count:
@@ -262,8 +300,8 @@ class Notices:
             )
         if self._lines["unknown"].count:
             yield (
-                f"{self._lines['unknown'].have()} characters that the model has never seen "
-                f"({self._list('unknown')}). Check how they are translated."
+                f"{self._lines['unknown'].have()} characters that the model has never seen: "
+                f"{self._list('unknown')}. Check how they are translated."
             )
 
     def _about_flags(self) -> Iterator[str]:
@@ -275,7 +313,10 @@ class Notices:
             found = self._lines[name]
             if found.count:
                 lines = "line" if found.count == 1 else "lines"
-                kinds.append(f"{words}: {found.count} ({lines} {found})")
+                # The list says how many there are, or the sentence has said it.
+                is_said = found.count in (num_flagged, *range(_MOST_SHOWN + 1))
+                number = "" if is_said else f": {found.count:,}"
+                kinds.append(f"{words}{number} ({lines} {found})")
         if self._unlinked:  # "partial" is the last kind.
             names = ", ".join(f'"{word}"' for word in [*self._unlinked][:_MOST_WORDS])
             kinds[-1] += f", which nothing is linked to: {names}"
@@ -284,16 +325,24 @@ class Notices:
         )
         advice = ", or let --retry search again" if can_help else ""
         looks = count_of(num_flagged, "translation looks", "translations look")
-        yield f"{looks} wrong. Read them{advice}: {'; '.join(kinds)}."
+        yield f"{looks} wrong. Read {_pronoun(num_flagged)}{advice}: {'; '.join(kinds)}."
 
     def _list(self, kind: str) -> str:
         from pellucid.text.cleaning import character_name
 
         found = self._characters[kind].most_common()
         shown = [character_name(character) for character, _ in found[:_MOST_CHARACTERS]]
+        if kind == "unknown":
+            # Between quotes, since a colon or a comma would look like one of the sentence.
+            shown = [re.sub(r"\A(?!U\+)(\S+) (U\+\w+)\Z", r"“\1” (\2)", one) for one in shown]
         if len(found) > _MOST_CHARACTERS:
             shown.append(f"and {len(found) - _MOST_CHARACTERS} more")
         return ", ".join(shown)
+
+
+def words_to_name(notes: Notes) -> tuple[str, ...]:
+    """List the words that a model does not know, but not those named as unknown characters."""
+    return tuple(one for one in notes.unknown_words if one not in notes.unknown)
 
 
 def say_words(number: int, words: Sequence[str], translator: Translator) -> str:

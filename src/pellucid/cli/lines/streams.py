@@ -326,9 +326,7 @@ def choose_format(path: str, file_format: str | None) -> str:
     kind = f"{by_name} by its name" if by_name else _kind_by_content(path)
     if kind is not None and not is_special(path):
         if advice := ADVICE.get(endings(path).kind):
-            raise InputError(
-                f"The input must be a document that can be read, but {path} is {kind}. {advice}."
-            )
+            raise InputError(f"{path} is {advice}.")
         raise InputError(
             f"The input must be lines of text, JSON Lines or a document that can be read (see "
             f"--format), but {path} is {kind}. Convert it first, or add --format lines "

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pellucid.cli.ending import LINES_FAILED, note, say_error, warn
 from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.document_windows import DocumentForm, DocumentReader, WrittenUnit
-from pellucid.cli.lines.notices import Notices, say_words
+from pellucid.cli.lines.notices import Notices, say_words, words_to_name
 from pellucid.cli.lines.resumable import DirectOutput, ResumableOutput, open_resumable
 from pellucid.cli.lines.streams import STANDARD, LineWindow, ParallelReader, is_special
 from pellucid.cli.lines.translation_job import TranslationJob
@@ -92,6 +93,10 @@ def translate_files(
         if has_progress:
             note(job.describe(is_streamed=can_stream))
         notices = Notices()
+        if document is not None:
+            name = document.report_name
+            see = f"see {Path(name).name}" if name else "--report FILE says why"
+            notices = Notices("text", see)
         first_line = reader.num_lines
         with show_progress(
             is_wanted=has_progress, total=num_lines, done=reader.num_lines, log=note
@@ -116,6 +121,8 @@ def translate_files(
         _warn_at_end(job, notices, reader.num_lines - first_line)
     if document is not None:
         document.end()
+    elif not reader.num_lines and not is_special(files[INPUT]):
+        note(f"{files[INPUT]} is empty: there is nothing to translate.")
     return LINES_FAILED if output.state.num_failed else 0
 
 
@@ -262,9 +269,9 @@ def _stream(job: TranslationJob, window: LineWindow, output: Output, notices: No
     """Do the same for a window of one line, writing its text while it is decoded."""
     problem = None
     notes = job.examine(window.columns)
-    if notes.unknown_words:
+    if words := words_to_name(notes):
         # Said with its answer, not at the end, which a reader who types may not wait for.
-        warn(say_words(window.first, notes.unknown_words, job.translator))
+        warn(say_words(window.first, words, job.translator))
         notes = replace(notes, unknown_words=(), unknown_tokens=0.0)
     notices.add(window.first, notes)
     try:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pellucid.cli.lines.text_counts import SIMILAR
 from pellucid.decode.constraints.terms import cut_words
+from pellucid.documents.markup.placeholder_shapes import find_placeholders
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.placeholders import keeps_copies
 from pellucid.documents.segment_writing import GivenTranslation, write_segment
@@ -17,9 +19,6 @@ from pellucid.terminal.text import percent
 from pellucid.text.line_words import line_words
 from pellucid.text.reading.bad_lines import BadLines
 from pellucid.text.reading.sentence_pairs import read_pairs_of_file
-
-OF_MEMORY = "the memory has"
-"""The beginning of a reason that is none to doubt a translation."""
 
 LEAST = 0.75
 """The least similarity of a text that is suggested: one less the share of words that differ."""
@@ -48,7 +47,7 @@ class Suggestion(NamedTuple):
     difference: str
 
     def __str__(self) -> str:
-        return f"{OF_MEMORY} a similar text ({percent(self.similarity)})"
+        return f"{SIMILAR} ({percent(self.similarity)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the suggestion as JSON values."""
@@ -148,8 +147,8 @@ class Memory:
         return [number for number, _ in counts.most_common(_MOST_COMPARED)]
 
     def _difference(self, old: str, new: str) -> str:
-        ours = cut_words(old)
-        theirs = cut_words(new)
+        ours = _units(old)
+        theirs = _units(new)
         said = []
         for kind, first, last, start, end in self._distance.opcodes(ours, theirs):
             left = "".join(ours[first:last])
@@ -159,6 +158,22 @@ class Memory:
             else:
                 said.append((f"[-{left}-]" if left else "") + (f"{{+{put}+}}" if put else ""))
         return "".join(said)
+
+
+def _units(text: str) -> list[str]:
+    """Cut a text as `cut_words` does, but keep each placeholder whole: half of one says nothing."""
+    words = cut_words(text)
+    found = [one for one in find_placeholders("".join(words)) if one.token is None]
+    inside = {place for one in found for place in range(one.start + 1, one.end)}
+    units: list[str] = []
+    place = 0
+    for word in words:
+        if place in inside:
+            units[-1] += word
+        else:
+            units.append(word)
+        place += len(word)
+    return units
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ def load_glossary(*paths: Path | str, match: Match = "auto") -> Glossary:
     """Read a glossary from one file or several.
 
     Args:
-        paths: UTF-8 tables, plain or packed, with tabs, or of the ending ``.csv``: source term,
+        paths: UTF-8 tables, plain or packed, with tabs, or with the ending ``.csv``: source term,
             forms of the target term with ``|`` between them, and perhaps ``yes`` if capitals
             count. Empty lines, lines that begin with ``#``, and a header that begins with
             ``source`` and ``target`` are skipped.
@@ -71,10 +71,12 @@ def _read_terms(path: Path | str) -> Iterator[tuple[int, str, str, bool]]:
             continue
         if len(cells) not in (2, 3):
             name = {"\t": "tab", ",": "comma", ";": "semicolon"}[separator]
+            is_one = len(cells) == 1
+            columns = "one column" if is_one else count_of(len(cells), "column")
+            advice = f"Is the {name} missing?" if is_one else "Correct or remove it."
             raise DataError(
-                f"A line of a glossary must be source term, {name}, target term, and perhaps yes "
-                "or no for its capitals in a third column, but has "
-                f"{count_of(len(cells), 'column')} ({where}). Correct or remove it."
+                f"A line of a glossary must be source, {name}, target, and optionally yes or no "
+                f"for capitals, but has {columns} ({where}). {advice}"
             )
         source, target, case = (*cells, "")[:3]
         if not (source and target):

@@ -146,6 +146,7 @@ class Segment:
         syntax: how the format writes characters.
         written: the translation with its tags; None before there is one, or if the source stays.
         reason: why the translation should be looked at; empty if its codes are surely right.
+        doubts: each reason to look at it, the first one first; a report lists them.
         match: the similarity of the text whose translation a memory gave; 0 if it gave none.
     """
 
@@ -159,6 +160,7 @@ class Segment:
     syntax: Syntax = HTML
     written: str | None = None
     reason: str = ""
+    doubts: list[str] = field(default_factory=list)
     match: float = 0.0
 
     def __str__(self) -> str:

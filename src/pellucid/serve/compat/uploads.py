@@ -146,7 +146,7 @@ def read_upload(name: str, content: bytes) -> Upload:
     path = PurePath(name.replace("\\", "/"))
     kind, packing = endings(path)
     if packing or kind not in READERS:
-        advice = f". {ADVICE[kind]}" if kind in ADVICE else ""
+        advice = f": it is {ADVICE[kind]}" if kind in ADVICE else ""
         raise Problem(400, f"Invalid request: file format not supported{advice}")
     form, media_type = READERS[kind]
     packed = b""

@@ -27,7 +27,7 @@ LOOKS_WRONG = {
     "stuck": "the translation attends to one word all the time",
     "empty": "the translation is empty",
     "invented": "the translation has words for a text without letters",
-    "unsure": "the translation is a guess of the model",
+    "unsure": "the model is not confident",
     "reordered": "placeholders that programs fill in by their order have another order",
     "partial": "words may be missing in the translation",
 }
@@ -136,13 +136,18 @@ def translate_texts(translator: TextTranslator, given: Iterable[DocumentText]) -
 
 def doubt_of(translation: Translation) -> str:
     """Say why a translation should be looked at; empty if nothing is known against it."""
+    # Unknown words are said where nothing worse is known.
+    return "; ".join(doubts_of(translation)[: len(translation.notes.flags) or 1])
+
+
+def doubts_of(translation: Translation) -> list[str]:
+    """List each reason to look at a translation."""
     notes = translation.notes
-    if notes.flags:
-        said = "; ".join(LOOKS_WRONG[one] for one in notes.flags)
-        words = " ".join(notes.unlinked_words)
-        return f"{said}: {words}" if words and "partial" in notes.flags else said
+    words = " ".join(notes.unlinked_words)
+    named = {"partial": f": {words}"} if words else {}
+    found = [f"{LOOKS_WRONG[one]}{named.get(one, '')}" for one in notes.flags]
     unknown = dict.fromkeys((*notes.unknown_words, *notes.unknown))
-    return f"unknown to the model: {' '.join(unknown)}" if unknown else ""
+    return [*found, f"unknown to the model: {' '.join(unknown)}"] if unknown else found
 
 
 def _without_copies(translation: Translation, segment: Segment) -> Translation:
