@@ -102,8 +102,8 @@ def list_folder(folder: Path, output: Path, languages: tuple[str, str], rest: Re
         folders[:] = [one for one in folders if not codes[one]]
         own = _folder_of_source(folders, languages[0])
         for one in folders:
-            name = _in_form(one, languages[1]) if one == own else _rename(one, *languages)
-            renamed[here / one] = renamed[here] / name
+            new = _in_form(one, languages[1]) if one == own else _rename(one, *languages)
+            renamed[here / one] = renamed[here] / new
         paths += [here / one for one in names if not codes[one]]
     for path in sorted(paths):
         # A link to nothing is refused when its turn comes.

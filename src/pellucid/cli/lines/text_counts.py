@@ -1,4 +1,4 @@
-"""How many texts of documents should be looked at, and why."""
+"""Counts of the texts of documents that should be looked at, and of the reasons."""
 
 from __future__ import annotations
 
