@@ -225,7 +225,7 @@ def test_distance_of_heads_is_judged_against_random_weights() -> None:
     more, less = (Cells(({"seed": 1, "trained": after, "untrained": 0.4},)) for after in (0.6, 0.3))
     expect(heads.judge_head_distance(more, more), "holds")
     expect(heads.judge_head_distance(less, more), "holds only if", "tiny")
-    expect(heads.judge_head_distance(more, less), "holds only if", "packaged")
+    expect(heads.judge_head_distance(more, less), "holds only if", "`demo`")
     expect(heads.judge_head_distance(less, less), "fails")
 
 
