@@ -267,7 +267,7 @@ def test_page_about_the_format_shows_what_works(
     make_ours(tmp_path / "ours")
     export_marian(load_bundle(tmp_path / "ours"), tmp_path / "theirs", "float32")
     page = (root / "docs" / "formats" / "marian.md").read_text("utf-8")
-    code, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(code.replace("FOLDER", str(tmp_path / "theirs")), {})
     assert capsys.readouterr().out.startswith("[")
 
@@ -414,7 +414,7 @@ def test_attention_of_an_export_in_transformers_is_that_of_a_trace(
     monkeypatch.chdir(tmp_path)
     export_marian(load_bundle(tmp_path / "MODEL"), tmp_path / "FOLDER", "float32")
     page = (root / "docs" / "formats" / "marian.md").read_text("utf-8")
-    _, code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    _, code, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {}
     exec(code, names)
     assert (tmp_path / "both.png").stat().st_size > 1000

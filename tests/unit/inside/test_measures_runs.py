@@ -118,28 +118,39 @@ class _Silence:
 
 
 class _Last:
-    """Keeps what leaves the last decoder layer, under another probe."""
+    """Keeps what leaves the last decoder layer."""
 
-    def __init__(self, stage: str, other: _Silence | None) -> None:
+    def __init__(self, stage: str) -> None:
         self._stage = stage
-        self._other = other
         self.states_LD = torch.zeros(())
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         if (site, stage) == ("decoder.1.feed_forward", self._stage):
             self.states_LD = tensor[0]
-        return None if self._other is None else self._other.see(site, stage, tensor)
+        return None
+
+
+class _LastUnder(_Last):
+    """Keeps it under another probe."""
+
+    def __init__(self, stage: str, other: _Silence) -> None:
+        super().__init__(stage)
+        self._other = other
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        super().see(site, stage, tensor)
+        return self._other.see(site, stage, tensor)
 
 
 @pytest.mark.parametrize("kind", ["self", "cross"])
 def test_value_zeroing_is_the_turn_of_whole_runs(pair: Pair, kind: str) -> None:
     found = value_zeroing(pair, part="decoder", kind=kind, layer=1)  # type: ignore[arg-type]
     stage = "norm" if pair.model.config.norm == "post" else "residual"
-    before = _Last(stage, None)
+    before = _Last(stage)
     pair.logits(probe=before)
     turns = []
     for position in range(found.matrix.shape[1]):
-        after = _Last(stage, _Silence(f"decoder.1.{kind}", position))
+        after = _LastUnder(stage, _Silence(f"decoder.1.{kind}", position))
         pair.logits(probe=after)
         cosine_L = torch.cosine_similarity(after.states_LD, before.states_LD, dim=-1)
         turns.append(1 - cosine_L)

@@ -83,6 +83,7 @@ def check_seeds(found: dict[str, Any]) -> None:
     assert found["seeds"]["deterministic"]["furthest"] == 0
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.sample(steps=(("graphs", "updates"),))
 @pytest.mark.parametrize(
     ("steps", "check"),

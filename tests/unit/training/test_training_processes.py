@@ -99,8 +99,10 @@ def test_gradients_of_several_ranks_are_those_of_one_to_the_last_bit(
     for model in models:
         freeze(model, training.freeze)
     plain = Passes(models[0], training, precision)
-    alone = RankedPasses(models[1], training, precision, Ranks(), 1)
-    together = RankedPasses(models[2], training, precision, Ranks(), number)
+    alone, together = (
+        RankedPasses(model, training, precision, Ranks(), count, Passes(model, training, precision))
+        for model, count in ((models[1], 1), (models[2], number))
+    )
     try:
         for step, count in ((1, 5), (2, 1)):  # of the second the hands get nothing
             losses = []
