@@ -23,12 +23,12 @@ class Probe(Protocol):
 
     A probe may have an attribute ``sites``, a collection of sites. Attention at any other site
     then takes the fast path and shows none of its stages; all other results are shown as usual. An
-    attribute ``names``, results such as ``encoder.0.self.weights``, is checked in the same way; a
-    probe with names is asked about these results only, where a translation is searched for.
+    attribute ``names``, results such as ``encoder.0.self.weights``, is checked in the same way.
+    While a translation is searched for, a probe with names is asked about these results only.
 
     What it is handed is of one sentence: the first axis has the length 1, and axis -2 has the rows
-    of the decoder so far, also where a search computes the newest row only and takes only that row
-    back. A method ``begin(pair)`` is told which sentence and rows come next: ``pair.source_ids``
+    of the decoder so far, even if a search computes only the newest row and takes only that row
+    back. A method ``begin(pair)`` gets the sentence and rows that come next: ``pair.source_ids``
     and ``pair.source_tokens``, and ``pair.read_ids`` and ``pair.read_tokens``, one for each row of
     the decoder, none while the encoder runs. With ``takes_batches = True`` the first axis has
     several sentences of one length, or hypotheses, and `begin` is not called in a search.

@@ -86,7 +86,7 @@ def look(
     options["row"], options["key_column"] = read_row_place(options["row"])
     options["changed"] = read_changed({**options, "translation": translation})
     if options["changed"]:
-        # What is shown is no longer their effect.
+        # The translation that is shown was made under them: there is nothing left to change.
         options["change"] = None
     check_look_options({**options, "translation": translation, "prefix": prefix}, outputs)
     texts = read_texts(text)

@@ -292,7 +292,7 @@ def _name(record: Mapping[str, Any]) -> str:
 
 
 def _heading(record: Mapping[str, Any]) -> str:
-    """Say where a text is; a key that only repeats the text, as in PO, says nothing."""
+    """Give the place of a text, without a key that only repeats the text, as in PO."""
     place = f"line {record['line']}"
     if "file" in record:
         place = f"{escape(record['file'])}, {place}"

@@ -370,7 +370,7 @@ def _read_blank(path: str) -> str | None:
         return None
     with reading(path), Path(path).open("rb") as stream:
         content = stream.read(_MOST_BLANK)
-    # A byte order mark is no text either.
+    # A byte order mark is not text either.
     is_blank = len(content) < _MOST_BLANK and not content.removeprefix(BOM_UTF8).strip()
     return content.decode() if is_blank else None
 

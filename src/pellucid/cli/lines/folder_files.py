@@ -94,7 +94,7 @@ def list_folder(folder: Path, output: Path, languages: tuple[str, str], rest: Re
         codes |= {one: _other_language(one, {*folders}, languages) for one in folders}
         for one, code in sorted(codes.items()):
             is_there = bool(languages[1]) and are_same_language(code or "-", languages[1])
-            # A folder is said by its name; of the files in the target's language all count.
+            # A folder is listed by its name; files in the target's language are counted.
             if is_there and one in names:
                 found.num_there += 1
             elif code:

@@ -103,7 +103,7 @@ class TermCounts:
 
     Args:
         noun: what is counted: a line, or a text of a document.
-        see: where a reader finds why a term should be checked.
+        see: the option or file that tells why a term should be checked.
     """
 
     def __init__(self, noun: str = "line", see: str = "--json says why") -> None:

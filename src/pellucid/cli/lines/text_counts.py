@@ -10,7 +10,7 @@ from pellucid.terminal.text import count_of
 
 TAKEN = "taken from the memory"
 SIMILAR = "the memory has a similar text"
-"""Beginnings of reasons that are none to doubt a translation."""
+"""Beginnings of reasons that cast no doubt on a translation."""
 
 TEXTS = "texts"
 DOUBTFUL = "doubtful"
@@ -32,7 +32,7 @@ def count_reasons(reasons: Iterable[str]) -> Counter[str]:
 
 
 def say_counts(counts: Mapping[str, int], report: str | None) -> str:
-    """Say how many texts should be looked at, and where; empty if there are none.
+    """Write how many texts should be looked at, and in which file; empty for no texts.
 
     Args:
         counts: of `count_reasons`, and of all texts.

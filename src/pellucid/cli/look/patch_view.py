@@ -85,7 +85,7 @@ def look_patched(
         # A word may have several tokens, and two names may mean one word.
         positions = sorted({place for word in words for place in word})
     task = Patching(a, b, options["row"])
-    # Named, so that nothing is said of other rows: a line below names the answers.
+    # The row is given, so that no warning is about others: a line below names the answers.
     found = patch(a, b, options["at"], positions, row=task.row)
     about = list(_describe(task, line.text, other.text))
     for path, form in outputs.files.items():

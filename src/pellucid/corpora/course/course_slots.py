@@ -11,7 +11,7 @@ the subject. After the name: ``.past`` a tense or form, ``!`` no negation, ``@la
 last as the subject (``@first``, ``@one`` of them, or a pronoun), ``&`` with an object pronoun for
 it, ``/going`` a word after the verb; of a rule ``/often`` an adverb with its verb, of a verb
 ``/it``, ``/who`` and ``/to`` an object pronoun, ``/there`` *y*, ``/some`` *en*, ``/moved`` an
-object that was said before. Forms that are a tense in only one of the languages are in
+object mentioned before. Forms that are a tense in only one of the languages are in
 `verb_forms`.
 """
 

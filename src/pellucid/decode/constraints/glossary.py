@@ -43,7 +43,7 @@ class _Node:
     Attributes:
         next: the places after each further word.
         own: the term that these words are; empty if none.
-        at_start: the term in lower case that they are where a sentence begins; empty if none.
+        at_start: the lower-case term that they are at the start of a sentence, if any.
     """
 
     __slots__ = ("at_start", "next", "own")
@@ -171,7 +171,7 @@ class Glossary:
         capitals: Capitals = "any"
         if source in self.case_sensitive:
             capitals = "exact"
-        # Otherwise the glossary has this very form, and its translation is written likewise.
+        # Otherwise the glossary has this very form, and its translation keeps its own capitals.
         elif has_other_case and text != source and text != text.lower():
             if text.isupper() and len(text) > 1:
                 capitals = "all"

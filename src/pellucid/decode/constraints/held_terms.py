@@ -22,7 +22,7 @@ LEAST_BEAM = 8
 """With a narrow beam a phrase comes at the first possible place."""
 
 FAR = math.log(20)
-"""How much less likely a term makes a translation, in nats, before it is said.
+"""The loss in log-probability, in nats, from which a term is reported.
 
 That is the rule for placeholders too. Of 21 terms forced upon the packaged model it says all: words
 that it does not expect cost it 6 to 22 nats, whether they fit (*tarte* for *pizza*) or not.
