@@ -6,8 +6,8 @@
 its author would accept. It was written before the corpus's course, and whoever works on the course
 must not read it. `beginner_open.tsv` has 60 of the same kind, `beginner_second.tsv` 120, and
 `beginner_third.tsv` 300 that its author wrote along a list of grammar before widening the course;
-these may be read. A translation is right if it equals one of them, but for spaces, the shape of an
-apostrophe, œ and the first letter's case.
+these may be read. A translation is right if it equals one of them, except for spaces, the shape of
+an apostrophe, œ and the first letter's case.
 """
 
 from __future__ import annotations

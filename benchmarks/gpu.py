@@ -7,7 +7,7 @@
 
 The two lines in the middle take up to 9 minutes each, on one H100 or H200. The last runs every step
 at tiny sizes on a processor, to see that nothing is missing before a GPU's minutes begin. Steps
-stand in the order of their importance, and each is a process of its own with a limit of time: what
+stand in the order of their importance, and each is a separate process with a limit of time: what
 it had measured until then is kept, and the next step begins. The result file is written after each
 step, and steps that it has from an earlier call stay in it (`--out`).
 
@@ -125,7 +125,7 @@ def parse() -> argparse.Namespace:
 
 
 def run_step(measure: Callable[[Note], None], limit: float, left: float) -> dict[str, Any]:
-    """Run a step in a process of its own; return what it noted until it ended or was ended.
+    """Run a step in a separate process; return what it noted until it ended or was ended.
 
     Args:
         measure: the step.
@@ -135,7 +135,7 @@ def run_step(measure: Callable[[Note], None], limit: float, left: float) -> dict
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.json"
-        # A fork has PyTorch imported already, and a GPU of its own: this process never touches it.
+        # A fork has PyTorch imported already, and its own GPU: this process never touches it.
         process = multiprocessing.get_context("fork").Process(target=_work, args=(measure, path))
         process.start()
         process.join(min(limit, left))

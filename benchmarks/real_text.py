@@ -2,7 +2,7 @@
 
     python benchmarks/real_text.py FOLDER [--minutes 120] [--target fr] [--build] [--out FILE]
 
-Builds a text of English and French (or German) sentences from packages of Debian that anybody can
+Builds a text of English and French (or German) sentences from packages of Debian that anyone can
 install: the help of LibreOffice (GPL 3 and MPL 2.0), whose paragraphs have the same ids in all
 languages; manual pages (mostly GPL 2 and 3; the paragraphs of pages whose macros agree); and the
 messages of the programs in `messages.py` and of LibreOffice (each with its program's license).

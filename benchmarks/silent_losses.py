@@ -11,7 +11,7 @@ found again by patterns that share no code with the package. Counted are
 - ``differ``: texts whose placeholders are not their source's, and ``silent`` ones among them, which
   the report does not list;
 - ``emptied``: texts with an element that held words and holds none, and ``silent`` ones among them;
-- ``unreported``: texts that nobody is asked to look at. ``FOLDER/read.tsv`` has them, to be read.
+- ``unreported``: texts that no one is asked to look at. ``FOLDER/read.tsv`` has them, to be read.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def choose(texts: Sequence[str], most: int) -> list[str]:
         for one in lines
         if LETTER.search(PLACEHOLDER.sub("", TAG.sub("", one)))
         and (PLACEHOLDER.search(one) or emptiable(one))
-        # A page reads what is no tag as text, so that the signs would not compare.
+        # A page reads what is not a tag as text, so that the signs would not compare.
         and not re.search(r"<(?![/\w])|&(?!\w+;)", one)
     }
     return sorted(fit, key=lambda one: hashlib.sha256(one.encode()).digest())[:most]

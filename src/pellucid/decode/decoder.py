@@ -71,7 +71,7 @@ class Decoder:
 
         A recurrent model, which is never stored in int8, refuses that when it decodes.
         """
-        # A probe is handed float32. In less, what a change does could not be told from rounding.
+        # A probe gets float32: in less, its effect could not be distinguished from rounding.
         if self.change is not None:
             return "float32"
         if self._models[0].config.is_recurrent:

@@ -136,7 +136,7 @@ def read_markdown(source: Source) -> Iterator[Unit]:
 def _cut(text: _Text) -> Iterator[_Text]:
     """Cut a paragraph at lines that are copied; yield also the titles in these.
 
-    Terms and what they mean are texts of their own.
+    Terms and their definitions are separate texts.
     """
     start = 0
     place = 0

@@ -105,7 +105,7 @@ def write_segment(
         segment.reason = EMPTY
         return
     if text.strip() == own.strip():
-        # Nothing moved, as where a model copies what it does not know: neither did the tags.
+        # Nothing moved, so the tags did not either: a model may copy what it does not know.
         segment.written = spell(segment.pieces)
         return
     # Without links, words stand for those at the same share of the text.

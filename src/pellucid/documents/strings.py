@@ -132,7 +132,7 @@ def _check_json(source: Source) -> Mapping[str, Any]:
         # Numbers are copied, and Python refuses those of more than 4,300 digits.
         found = json.loads(source.text, object_pairs_hook=check, parse_int=str, strict=False)
     except json.JSONDecodeError as error:
-        # The line says little where all is on one. Some sentences of Python end with "at".
+        # The line says little if everything is on one. Some sentences of Python end with "at".
         fault = f"{error.msg.removesuffix(' at')} at column {error.colno}"
         what = f"JSON must be well-formed, but is not: {fault}"
         source.refuse(error.pos, what, "Correct it.")
@@ -239,7 +239,7 @@ def _localization(text: str, model: _Value, strings: Strings, target: str) -> li
 
 
 def _room(text: str, value: _Value) -> tuple[int, int, str, str]:
-    """Find where an object takes another member, and what stands before and after it."""
+    """Find the place for another member of an object, and what stands before and after it."""
     line = text[text.rfind("\n", 0, value.start) + 1 : value.start]
     indent = line[: len(line) - len(line.lstrip())]
     newline = "\r\n" if "\r\n" in text[: value.start] else "\n"

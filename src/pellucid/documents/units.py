@@ -97,7 +97,7 @@ class How:
         has_pairs: True to read texts with their translations; such units are not written.
         column: the column of a table that is translated.
         into: the column that gets the translation; the same one if empty.
-        left: counts what has a translation that somebody should approve, and is copied; by kind.
+        left: counts what has a translation that a person should approve, and is copied; by kind.
     """
 
     path: str = "the text"

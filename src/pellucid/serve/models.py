@@ -174,7 +174,7 @@ class ServedModel:
         return True
 
     def in_memory(self, work: Callable[[], Result]) -> Result:
-        """Call a function, and once more on the processor if the device has no memory left.
+        """Call a function, and again on the processor if the device has no memory left.
 
         For the computing thread only.
         """
@@ -281,7 +281,7 @@ class ServedChain(ServedModel):
         before = self._joined
         self._joined = [one.translator for one in self.models]
         self.translator = self._join(self._joined)
-        # A request of its own may have moved a model since this chain was joined.
+        # Another request may have moved a model since this chain was joined.
         return self._joined != before
 
     def code_of(self, source: str | None, target: str | None) -> str | None:

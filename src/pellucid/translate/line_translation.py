@@ -102,7 +102,7 @@ class LineTranslation:
     def _hold_terms(
         self, lines: Sequence[Ready], requests: Sequence[Request], found: Sequence[Answers]
     ) -> tuple[list[Answers], list[tuple[UsedTerm, ...]]]:
-        """Search again where a term of a glossary is missing."""
+        """Search again for the lines that lack a term of the glossary."""
         # A second search is rare, and imports what most calls have no need of.
         from pellucid.decode.constraints.held_terms import TermSearch
 

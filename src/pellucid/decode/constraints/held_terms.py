@@ -79,7 +79,7 @@ class TermSearch:
         rows: list[int] = []
         for row in lacking:
             for phrases in self._choices(terms[row], kept[row].used, reasons[row]):
-                # One that does not fit into the length is no choice.
+                # A choice that does not fit into the length is left out.
                 with suppress(InputError):
                     again.append(self.builder.requiring(requests[row], phrases))
                     rows.append(row)

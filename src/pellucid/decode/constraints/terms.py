@@ -17,7 +17,7 @@ from pellucid.text.word_forms import inflections, is_inflection
 Capitals = Literal["any", "start", "all", "exact", "title"]
 """The capitals that a term asks for.
 
-``any`` and ``start`` take a form as it is written, with a capital where a sentence begins;
+``any`` and ``start`` take a form as it is written, with a capital at the start of a sentence;
 ``start`` asks for that capital. ``title`` takes all capitals, ``all`` wants nothing else, and
 ``exact`` takes a form as it is written only.
 """
@@ -75,7 +75,7 @@ class UsedTerm:
         source: the term, as the glossary has it.
         target: its preferred translation.
         outcome: ``hit``; ``form`` if the translation has another allowed form; ``miss``.
-        written: the form in the translation; empty if there is none.
+        written: the form in the translation; empty if it is missing.
         reason: why it should be looked at; empty if it need not.
     """
 

@@ -24,7 +24,7 @@ from pellucid.model import EncoderDecoder
 
 
 class ProbedMemory(NamedTuple):
-    """Encoded sentences with their tokens, which a probe is told."""
+    """Encoded sentences with the tokens that a probe's `begin` gets."""
 
     source: SourceMemory
     ids: Sequence[tuple[int, ...]]

@@ -204,7 +204,7 @@ def _token(found: Placeholder) -> Token:
     if found.kind not in ("tag", "bbcode") or raw.endswith("/>"):
         return Token("void", raw)
     name = re.match(r"[<\[]/?([^\s/.>=\]]+)", raw)
-    # `[b` and `<b` are no pair.
+    # `[b` and `<b` do not make a pair.
     own = f"{'[' if raw[0] == '[' else ''}{name[1].lower()}" if name else ""
     return Token("end" if raw[1] == "/" else "start", raw, own)
 

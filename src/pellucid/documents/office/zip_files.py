@@ -27,7 +27,7 @@ _MANY_BYTES = 16 * 2**20
 """Unpacked bytes from which the ratio counts. Sheets of equal rows were packed to a 60th, and a
 file of zeros, the most that zip can do, to a 1,030th."""
 
-# What is said of the whole document: of it only the language is read.
+# Properties of the whole document: only the language is read.
 _ABOUT = r"docProps/core\.xml"
 _DRAWN = r"drawings/drawing|charts/chart|diagrams/(?:data|drawing)"
 PARTS: Mapping[str, re.Pattern[str]] = {

@@ -156,7 +156,7 @@ class Map:
         return plot_panel(self._panel(), self.title, ax)
 
     def show(self) -> None:
-        """Print the map as a table, with what it is and where it comes from."""
+        """Print the map as a table, with its name and its source."""
         sys.stdout.write(f"{self}\n")
 
     @checked

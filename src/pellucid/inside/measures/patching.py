@@ -183,7 +183,7 @@ def _number_of(metric: Metric, logits_V: Tensor) -> float:
     """Compute a metric of the user's.
 
     Raises:
-        InputError: it is no finite number.
+        InputError: it is not a finite number.
     """
     found = metric(logits_V)
     try:
@@ -328,7 +328,7 @@ def list_sites(sites: str | Iterable[str] | None) -> list[str]:
     """List sites that are given as one, as several, or not at all.
 
     Raises:
-        InputError: there are none.
+        InputError: the list is empty.
     """
     if sites is None:
         return ["encoder"]

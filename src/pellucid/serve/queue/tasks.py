@@ -40,7 +40,7 @@ def count_units(text: str) -> int:
 
 
 CHANGED_STEPS = 8
-"""How much longer a step takes where a probe changes the decoder."""
+"""Factor by which a step is slower under a probe of the decoder."""
 
 
 def estimate_search(text: str, config: DecodingConfig, longest: int, *, retry: bool = False) -> int:

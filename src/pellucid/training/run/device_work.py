@@ -154,7 +154,7 @@ class DeviceWork:
         self._has_warned = False
 
     def begin(self) -> None:
-        """Begin to count anew; what was counted since the last line is dropped."""
+        """Begin again from zero, without what was counted since the last line."""
         self._now = _Sums()
 
     def count(self, batches: Sequence[Batch]) -> None:

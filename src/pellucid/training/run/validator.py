@@ -135,7 +135,7 @@ class Validator:
             number *= 4
 
     def _measure(self, pairs: Sequence[SentencePair]) -> Validation:
-        """Measure on the device of training, or on the processor if there is no memory left."""
+        """Measure on the device of training, or on the processor if memory runs out."""
         # Last digits of a search may depend on the number of threads.
         with some_threads(self._learner.plan.threads):
             try:
@@ -155,7 +155,7 @@ class Validator:
     def _measure_there(self, pairs: Sequence[SentencePair]) -> Validation:
         learner = self._learner
         if self._device.type == "cpu":
-            # Made anew, since what decodes prepares the weights for the processor once.
+            # Made again, since what decodes prepares the weights for the processor once.
             translator = Translator(learner.judged_model(), learner.tokenizer)
             return validate_model(translator, pairs)
         # Kept with its memory, so that the steps that the device has recorded serve again.

@@ -292,7 +292,7 @@ class RankedPasses:
             return
         try:
             link = self._ranks.join(self._number, next(self._model.parameters()).device)
-            if self._weights is None:  # Recorded passes read the weights where they were.
+            if self._weights is None:  # Recorded passes read the weights at their old addresses.
                 self._weights = flatten_weights(self._model)
             for hand in range(1, link.size):
                 link.send_order(hand, SET_UP, body=to_bytes(self._settings))

@@ -128,7 +128,7 @@ def translate_texts(translator: TextTranslator, given: Iterable[DocumentText]) -
     for (has_tags, is_wide), own in sorted(kinds.items(), key=lambda kind: kind[0]):
         yield from ask(own, is_linked=has_tags, is_wide=is_wide)
         if is_wide and not has_tags:
-            # Only where no translation has all placeholders, links find places for them.
+            # If no translation has all placeholders, links find places for them.
             lost = [one for one in own if not fits(one.segment, found[one.key])]
             yield from ask(lost, is_linked=True, is_wide=False)
     return found
@@ -136,7 +136,7 @@ def translate_texts(translator: TextTranslator, given: Iterable[DocumentText]) -
 
 def doubt_of(translation: Translation) -> str:
     """Say why a translation should be looked at; empty if nothing is known against it."""
-    # Unknown words are said where nothing worse is known.
+    # Unknown words are reported only if nothing worse is known.
     return "; ".join(doubts_of(translation)[: len(translation.notes.flags) or 1])
 
 
