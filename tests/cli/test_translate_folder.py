@@ -381,7 +381,25 @@ def test_empty_document_is_copied_and_said(
     output = tmp_path / "out"
     done = run_here("translate", "m", str(folder), "-o", str(output))
     assert (done.returncode, names(output)) == (0, [name])
-    assert f"note: {name}: The file is empty: there is nothing" in done.stderr
+    assert f"note: {name} is empty: there is nothing to translate.\n" in done.stderr
+
+
+def test_empty_file_of_a_folder_is_named_once_and_keeps_its_options(
+    run_here: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "site"
+    (folder / "en").mkdir(parents=True)
+    for name in ("a.json", "b.txt"):
+        (folder / "en" / name).write_text("")
+    (folder / "c.json").write_text('{"title": "A red house."}')
+    output = str(tmp_path / "out")
+    done = run_here("translate", "m", str(folder), "-o", output, "--keys", "title")
+    said = done.stderr.splitlines()
+    assert said[:2] == [
+        f"note: {name} is empty: there is nothing to translate."
+        for name in ("en/a.json", "en/b.txt")
+    ]
+    assert "--keys" not in done.stderr
 
 
 def test_empty_lines_are_said(run_here: Run, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ LINES_FAILED = 3
 ERROR = "error: "
 """The beginning of a line that ``--quiet`` keeps."""
 
-_subjects: list[str] = []
+_subjects: list[tuple[str, str]] = []
 
 
 class _Closed(io.TextIOBase):
@@ -110,10 +110,15 @@ def show_made(line: str) -> None:
 
 
 @contextlib.contextmanager
-def speaking_of(name: str) -> Iterator[None]:
-    """Begin each sentence with the name of the file that it is about, one of many."""
+def speaking_of(name: str, path: str) -> Iterator[None]:
+    """Name in each sentence the file that it is about, one of many.
+
+    Args:
+        name: begins the sentence.
+        path: where a sentence has it, the name takes its place instead.
+    """
     # Not a context of threads: those that translate speak of the same file.
-    _subjects.append(name)
+    _subjects.append((name, path))
     try:
         yield
     finally:
@@ -137,8 +142,9 @@ def note(sentence: str) -> None:
 
 def _say(kind: str, sentence: str) -> None:
     """Write a sentence to standard error, on one line; long values are shortened."""
-    named = ": ".join((*_subjects, sentence)).replace("\n", " ")
-    line = shorten(make_printable(named))
+    for name, path in _subjects:
+        sentence = sentence.replace(path, name) if path in sentence else f"{name}: {sentence}"
+    line = shorten(make_printable(sentence.replace("\n", " ")))
     # If standard error is closed, there is nowhere to report it.
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"{kind}{line}\n")

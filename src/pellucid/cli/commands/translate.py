@@ -237,7 +237,7 @@ def translate(
         return translate_folder(
             job, folder, Path(output_file), options, rest=rest, may_overwrite=overwrite
         )
-    from pellucid.cli.lines.document_windows import open_document
+    from pellucid.cli.lines.document_opening import open_document
     from pellucid.cli.lines.objects import choose_objects
 
     objects: DocumentForm | ObjectForm | None

@@ -13,8 +13,9 @@ from typing import Any
 from pellucid.cli.ending import LINES_FAILED, note, say_error, speaking_of, warn
 from pellucid.cli.lines.chosen_keys import KEYED, ChosenKeys
 from pellucid.cli.lines.constraint_options import INPUT
+from pellucid.cli.lines.document_opening import open_document
 from pellucid.cli.lines.document_report import save_report
-from pellucid.cli.lines.document_windows import DocumentForm, open_document
+from pellucid.cli.lines.document_windows import DocumentForm
 from pellucid.cli.lines.folder_files import (
     FolderFile,
     FoundFiles,
@@ -166,7 +167,7 @@ def translate_folder(
                 note(f"{number} of {len(files)}: {file.name}")
             state.begun = {file.name: digest}
             state.store()
-            with speaking_of(file.name):
+            with speaking_of(file.name, str(file.source)):
                 code, counts = _translate(job, file, options, may_overwrite=may_overwrite)
         except (InputError, OutputError) as error:
             # A full disk is full for the other files, too.

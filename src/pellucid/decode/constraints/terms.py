@@ -86,6 +86,11 @@ class UsedTerm:
     reason: str = ""
 
     @property
+    def name(self) -> str:
+        """How sentences name it: ``cat → chat``."""
+        return f"{self.source} → {self.target}"
+
+    @property
     def form(self) -> str:
         """What the translation has, as counts list it."""
         return f"{self.written} ({CAPITALS})" if self.reason == CAPITALS else self.written
