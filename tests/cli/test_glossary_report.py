@@ -60,7 +60,7 @@ def test_report_says_for_each_text_and_term_what_became_of_it(
         "soup": (0, {}, {"the model's vocabulary lacks a part of it": 1}),
         "cat": (0, {"chat (other capitals)": 1}, {}),
     }
-    assert "Glossary: 5 terms were found in 4 of 5 texts." in done.stderr
+    assert "note: Glossary: 5 terms were found in 4 of 5 texts." in done.stderr
     assert "dog → chiens (allowed form of chien), twice" in done.stderr
     assert "soup → potage (the model's vocabulary lacks a part of it)." in done.stderr
 

@@ -213,7 +213,7 @@ def test_constraints_of_a_line_are_the_union_of_options_files_and_glossary(
     )
     done = run_here("translate", "m", *words, stdin="a pizza\nthe oven\n")
     assert done.returncode == 0
-    assert "Glossary: 2 terms were found in 1 of 2 lines." in done.stderr
+    assert "note: Glossary: 2 terms were found in 1 of 2 lines." in done.stderr
     forbidden = ("Le", "@home", "un", "une fois")
     each = echo.calls[0]["constraints"]
     assert [replace(one, glossary=None) for one in each] == [

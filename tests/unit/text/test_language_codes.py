@@ -304,17 +304,19 @@ def test_terms_of_a_glossary_are_counted_and_missing_ones_named(
     for number, (source, target) in enumerate(pairs):
         used = check_terms(glossary.terms_for(source), target)
         counts.add(number, [replace(one, reason="rare") for one in used] if number > 4 else used)
-    assert list(counts.sentences()) == [
+    assert list(counts.facts()) == [
         "Glossary: 7 terms were found in 6 of 7 texts.",
         "Glossary terms in another form: cat → chats (allowed form of chat), twice; cat → chat "
         "(other capitals).",
+    ]
+    assert list(counts.sentences()) == [
         "Glossary term not found in the translation: 1 line lacks one (2): cat → chat (not in the "
         "translation).",
         "Line 3 has a glossary term with other capitals. Check it (see page.html).",
         "2 lines (6, 7) have glossary terms that make their translations far less likely. Check "
         "them (see page.html).",
     ]
-    assert list(TermCounts().sentences()) == []
+    assert list(TermCounts().facts()) == []
     terms = write_lines("glossary", "oven\tfour")
     text = write_lines("in", "The ovens were next to the car.", "The soup was salty.")
     found = {
@@ -323,7 +325,7 @@ def test_terms_of_a_glossary_are_counted_and_missing_ones_named(
         ).stderr
         for match in ("auto", "forms")
     }
-    assert "Glossary: 0 terms were found in 0 of 2 lines." in found["auto"]
-    assert "Glossary: 1 term was found in 1 of 2 lines." in found["forms"]
+    assert "note: Glossary: 0 terms were found in 0 of 2 lines." in found["auto"]
+    assert "note: Glossary: 1 term was found in 1 of 2 lines." in found["forms"]
     alone = run_here("translate", "demo", "-i", text, "--set", "glossary.match=forms")
     assert (alone.returncode, "needs --glossary" in alone.stderr) == (2, True)

@@ -122,18 +122,17 @@ class TermCounts:
         self._num_terms += len(terms)
         self._num_with_terms += bool(terms)
         for one in terms:
-            name = f"{one.source} → {one.target}"
             if one.outcome == "miss":
                 self._lines["lacking"].add(number)
-                self._missing[f"{name} ({one.reason})"] += 1
+                self._missing[f"{one.name} ({one.reason})"] += 1
                 continue
             if one.outcome == "form":
                 self._forms[_name_form(one)] += 1
             if one.reason:
                 self._lines["capitals" if one.reason == CAPITALS else "unlikely"].add(number)
 
-    def sentences(self) -> Iterator[str]:
-        """Yield the sentences; none without a glossary."""
+    def facts(self) -> Iterator[str]:
+        """Yield how many terms there were, and in which forms; nothing without a glossary."""
         if not self._num_lines:
             return
         terms = count_of(self._num_terms, "term was", "terms were")
@@ -141,6 +140,9 @@ class TermCounts:
         yield f"Glossary: {terms} found in {self._num_with_terms:,} of {lines}."
         if self._forms:
             yield f"Glossary terms in another form: {_list_counted(self._forms)}."
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what may be wrong with the terms."""
         if (lacking := self._lines["lacking"]).count:
             lines = count_of(lacking.count, "line lacks", "lines lack")
             listed = _list_counted(self._missing)
@@ -252,6 +254,10 @@ class Notices:
     def add_terms(self, number: int, terms: Sequence[UsedTerm]) -> None:
         """Count the terms of a glossary in one line, numbered from 0, and in its translation."""
         self._terms.add(number, terms)
+
+    def facts(self) -> Iterator[str]:
+        """Yield sentences about nothing that is wrong: what became of a glossary."""
+        yield from self._terms.facts()
 
     def sentences(self, num_lines: int) -> Iterator[str]:
         """Yield one sentence for each kind of note.

@@ -174,6 +174,8 @@ def _warn_at_end(job: TranslationJob, notices: Notices, num_lines: int) -> None:
     """Say what was unusual about so many lines and their translations."""
     from pellucid.translate.chain.chained import Chain
 
+    for sentence in notices.facts():
+        note(sentence)
     counted = [("", notices, job.translator)]
     if isinstance(job.translator, Chain):
         for name, model in zip(job.translator.names, job.translator.models, strict=True):
