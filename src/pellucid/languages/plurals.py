@@ -35,9 +35,6 @@ _RULES = {
     " : n%100>=11 ? 4 : 5)": "ar",
 }
 
-CATEGORIES = ("zero", "one", "two", "few", "many", "other")
-"""All categories, in the order in which files have them."""
-
 
 def plural_categories(code: str) -> list[str]:
     """List the categories of a language's plurals, as Android and i18next name them."""

@@ -185,6 +185,11 @@ class Segment:
         return [self.text[one.start : one.end].strip() for one in own]
 
     @property
+    def is_wide(self) -> bool:
+        """True if several translations are searched, of which one must keep copies or blocks."""
+        return bool(self.copies or self.blocks)
+
+    @property
     def key(self) -> tuple[object, ...]:
         """The text to translate and the places of its copies: what a translation depends on."""
         own = (one for one in self.elements.values() if one.is_copy)

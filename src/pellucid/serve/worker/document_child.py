@@ -119,7 +119,7 @@ def _given(text: str, words: Sequence[str], links: list[list[int]] | None) -> Gi
 
 
 def _key(segment: Segment) -> tuple[object, ...]:
-    return segment.has_tags, bool(segment.copies or segment.blocks), *segment.key
+    return segment.has_tags, segment.is_wide, *segment.key
 
 
 def _describe(segment: Segment) -> tuple[str, bool, bool, bool, list[tuple[int, int]]]:
@@ -128,7 +128,7 @@ def _describe(segment: Segment) -> tuple[str, bool, bool, bool, list[tuple[int, 
     return (
         segment.text,
         segment.has_tags,
-        bool(segment.copies or segment.blocks),
+        segment.is_wide,
         segment.syntax.has_markup,
         [(one.start, one.end) for one in copies],
     )

@@ -51,7 +51,7 @@ class DocumentText(NamedTuple):
     @classmethod
     def of(cls, segment: Segment) -> DocumentText:
         """Describe a segment."""
-        return cls(segment, segment.has_tags, bool(segment.copies or segment.blocks))
+        return cls(segment, segment.has_tags, segment.is_wide)
 
     @property
     def key(self) -> Key:
