@@ -84,7 +84,9 @@ def test_interrupted_document_resumes_with_its_report(
 ) -> None:
     source, output, report = (tmp_path / name for name in ("a.po", "b.po", "r.jsonl"))
     entries = [f'msgid "t{k}"\nmsgstr ""\n\nmsgid "%s u{k}"\nmsgstr ""\n\n' for k in range(12)]
-    source.write_text("".join(entries) + "# end\n")
+    # The header of a template is filled in, but no text to translate.
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=CHARSET\\n"\n\n'
+    source.write_text(f"{header}{''.join(entries)}# end\n")
     command = ("translate", "m", "-i", str(source), "-o", str(output), "--report", str(report))
     whole = tmp_path / "whole.po"
     assert run_here("translate", "m", "-i", str(source), "-o", str(whole)).returncode == 0

@@ -70,6 +70,11 @@ class Unit:
         return [one for one in find_segments(own) if not one.is_blank]
 
     @property
+    def has_text(self) -> bool:
+        """True if there is something to translate, even if it cannot be."""
+        return bool(self.segments or self.fault)
+
+    @property
     def reason(self) -> str:
         """Why it should be looked at; empty if its codes are surely right."""
         return self.fault or next((one.reason for one in self.segments if one.reason), "")

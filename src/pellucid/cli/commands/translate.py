@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +24,8 @@ from pellucid.cli.lines.decoding_options import (
     given_treatment,
     useless_options,
 )
+from pellucid.cli.lines.document_windows import DocumentForm, Marks
+from pellucid.cli.lines.folder_files import Rest
 from pellucid.cli.lines.streams import (
     LINES,
     STANDARD,
@@ -55,13 +57,9 @@ from pellucid.errors import InputError, not_together
 from pellucid.languages.codes import direction
 
 if TYPE_CHECKING:
-    from pellucid.cli.lines.document_windows import DocumentForm
     from pellucid.cli.lines.objects import ObjectForm
     from pellucid.translate.links.aligning import Aligner
     from pellucid.translate.translator import Translator
-
-Marks = Literal["all", "unsure", "none"]
-Rest = Literal["skip", "copy"]
 
 LINKS: Mapping[str, Option] = {
     "align": (

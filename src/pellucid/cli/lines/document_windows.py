@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pellucid.cli.ending import note, warn
@@ -200,7 +200,7 @@ class DocumentForm:
             numbered = [(unit.line - 1, one) for one in translations]
             # A text is counted once, whatever number of plurals it has.
             used = tuple(chain.from_iterable(terms))
-            counted = [(unit.line - 1, used)] if unit.segments or unit.fault else []
+            counted = [(unit.line - 1, used)] if unit.has_text else []
             suggested = (self.memory.suggest(one.text.strip()) for one in own if self.memory)
             similar = max(filter(None, suggested), default=None)
             text = f"{row.copied}{unit}"
@@ -210,7 +210,7 @@ class DocumentForm:
         """Count the units of a window, and report those that should be looked at."""
         records = []
         for _, translations, unit, number, terms, similar in answers:
-            if unit is None or not (unit.segments or unit.fault):
+            if unit is None or not unit.has_text:
                 continue
             found = TAKEN if unit.match else str(similar or "")
             reason = unit.reason or found
@@ -230,7 +230,8 @@ class DocumentForm:
         """Begin the report, or continue it after so many rows."""
         if self.report is not None:
             self.counts = self.report.begin(num_rows)
-            self.counts[TEXTS] = num_rows
+            before = islice(self.rows(), num_rows)
+            self.counts[TEXTS] = sum(row.unit is not None and row.unit.has_text for row in before)
 
     def end(self) -> None:
         """Say what is marked and what should be looked at, and finish the report."""
