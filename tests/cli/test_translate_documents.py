@@ -79,6 +79,14 @@ def test_catalog_is_marked_as_asked_and_says_so(run_here: Run, tmp_path: Path) -
     assert "fuzzy" not in output.read_text()
 
 
+def test_catalog_with_line_ends_of_an_old_mac_is_marked_too(run_here: Run, tmp_path: Path) -> None:
+    source, output = (tmp_path / name for name in ("a.po", "b.po"))
+    source.write_bytes(PO.replace("\n", "\r").encode())
+    done = run_here("translate", "m", "-i", str(source), "-o", str(output))
+    assert "2 texts are marked for review" in done.stderr
+    assert output.read_bytes().count(b"fuzzy") == 2
+
+
 def test_interrupted_document_resumes_with_its_report(
     run_here: Run, echo: Echo, tmp_path: Path
 ) -> None:

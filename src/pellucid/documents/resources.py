@@ -12,6 +12,7 @@ from pellucid.documents.xml import Node, read_xml
 from pellucid.languages.codes import are_same_language
 from pellucid.languages.plurals import plural_categories
 
+_OTHER = re.compile(r"(\squantity\s*=\s*[\"'])other(?=[\"'])")
 _QUOTE = re.compile(r"(?P<tag><[^<>]*>)|(?P<form>\\.)|(?P<quote>\")|(?P<apostrophe>')", re.DOTALL)
 
 
@@ -103,11 +104,7 @@ def _copy_of(
     source: Source, item: Node, text: re.Match[str], strings: Strings, key: str, quantity: str
 ) -> Unit:
     """Make a unit that stands after an item and is for another quantity."""
-    before = (
-        source.text[item.start : text.start(1)]
-        .replace('quantity="other"', f'quantity="{quantity}"')
-        .replace("quantity='other'", f"quantity='{quantity}'")
-    )
+    before = _OTHER.sub(rf"\g<1>{quantity}", source.text[item.start : text.start(1)])
     after = source.text[text.end(1) : item.end]
     pieces: list[Piece | Mark] = [
         indent_before(source.text, item.start),

@@ -91,8 +91,9 @@ def read_json(source: Source) -> Iterator[Unit]:
                 # The form for all other numbers has their number, as new ones must.
                 for one in _missing(described, path, categories):
                     gap = indent_before(source.text, name)
-                    before = source.text[name : match.start("text")].replace("_other", f"_{one}")
-                    before = f",{gap or ' '}{before}"
+                    # A key may have "other" twice, as see_other_other.
+                    begin, _, end = source.text[name : match.start("text")].rpartition("other")
+                    before = f",{gap or ' '}{begin}{one}{end}"
                     pieces = [before, *strings.pieces(match["text"]), '"']
                     own_key = key.removesuffix("other") + one
                     yield Unit(own_key, match.end(), match.end(), pieces, source.line(name))

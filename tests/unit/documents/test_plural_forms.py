@@ -72,6 +72,16 @@ def test_android_and_i18next_get_the_forms_that_their_language_has(
     assert written.count("{{count}} DOGS") == 1 + len(more)
 
 
+def test_only_the_quantity_of_a_copied_form_is_another_one() -> None:
+    document = ANDROID.replace('quantity="other"', "quantity = 'other'")
+    written, _ = translate("android", document, target="ru")
+    items = ElementTree.fromstring(written)[0]
+    assert [one.get("quantity") for one in items] == ["one", "other", "few", "many"]
+    written, _ = translate("json", I18NEXT.replace('"n_', '"see_other_'), target="ru")
+    keys = [f"see_other_{one}" for one in ("one", "other", "few", "many")]
+    assert [*json.loads(written)] == [*keys, "a_other"]
+
+
 def test_rules_have_as_many_forms_as_their_languages_have_categories() -> None:
     for target in ("ja", "de", "ru", "pl", "cs", "ro", "lt", "lv", "sl", "ar"):
         names = plural_categories(target)

@@ -100,15 +100,16 @@ def open_document(
     # What is not streamed is held in memory anyway; a pipe can be read once.
     is_whole = kind.is_zip or not (kind.is_streamed or is_special(path))
     content = read_content(path) if is_whole else b""
+    marks = options["mark"] or "all"
     blank = _read_blank(path)
     if blank is not None:
-        form = DocumentForm(lambda: (blank,), kind, how, "none")
+        form = DocumentForm(lambda: (blank,), kind, how, marks)
         form.nothing = f"{path} is empty: there is nothing to translate."
     elif kind.is_packed(content):
         parts = kind.unpack(content, how)
-        form = DocumentForm(lambda: (parts,), kind, how, "none", content=content)
+        form = DocumentForm(lambda: (parts,), kind, how, marks, content=content)
     else:
-        form = DocumentForm(_open_parts(path, kind), kind, how, options["mark"] or "all")
+        form = DocumentForm(_open_parts(path, kind), kind, how, marks)
     form.keys = ChosenKeys.read(options, name)
     if options["report"]:
         form.report = Report(options["report"], may_overwrite=may_overwrite)
