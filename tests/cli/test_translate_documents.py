@@ -60,13 +60,9 @@ def test_catalog_is_marked_as_asked_and_says_so(run_here: Run, tmp_path: Path) -
     command = ("translate", "m", "-i", str(source), "-o", str(output), "--overwrite")
     done = run_here(*command, "--report", str(report))
     assert done.returncode == 0
-    assert (
-        output.read_text()
-        == (
-            '#, fuzzy\nmsgid "a cat"\nmsgstr "A CAT"\n\n'
-            '#, fuzzy, c-format\nmsgid "%s of %S"\nmsgstr "OF %s %S"\n'
-        )
-        or output.read_text().count("fuzzy") == 2
+    assert output.read_text() == (
+        '#, fuzzy\nmsgid "a cat"\nmsgstr "A CAT"\n\n'
+        '#, fuzzy, c-format\nmsgid "%s of %S"\nmsgstr "%s %S OF"\n'
     )
     assert "2 texts are marked for review" in done.stderr
     assert "1 of 2 texts is in " in done.stderr

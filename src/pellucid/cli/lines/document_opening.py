@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.chosen_keys import ChosenKeys
 from pellucid.cli.lines.document_report import Report
-from pellucid.cli.lines.document_windows import DocumentForm
+from pellucid.cli.lines.document_windows import DocumentForm, Marks
 from pellucid.cli.lines.streams import is_special
 from pellucid.cli.lines.translation_memory import Memory
 from pellucid.documents.formats import FORMATS, Format
@@ -100,7 +100,7 @@ def open_document(
     # What is not streamed is held in memory anyway; a pipe can be read once.
     is_whole = kind.is_zip or not (kind.is_streamed or is_special(path))
     content = read_content(path) if is_whole else b""
-    marks = options["mark"] or "all"
+    marks: Marks = options["mark"] or "all"
     blank = _read_blank(path)
     if blank is not None:
         form = DocumentForm(lambda: (blank,), kind, how, marks)

@@ -87,7 +87,7 @@ class UsedTerm:
 
     @property
     def name(self) -> str:
-        """How sentences name it: ``cat → chat``."""
+        """The term and its translation, for sentences: ``cat → chat``."""
         return f"{self.source} → {self.target}"
 
     @property
