@@ -18,9 +18,9 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -165,59 +165,89 @@ def patch_corpus(
     decoder = make_decoder([bundle.model], bundle.tokenizer)
     lines, faults = prepare_study_lines(bundle, Searcher(bundle), decoder, sources, targets, None)
     usable = {line.number: line for line in lines}
-    shares = []
-    weights = []
+    axes = {wanted.name: wanted.axes for wanted in arrays_of(bundle.config.model)}
+    found: list[_PatchedPair] = []
     left_out = list(faults)
-    labels: list[str] = []
-    columns: list[str] = []
-    for number in range(0, len(sources), 2):
+    for pair in range(num_pairs):
         if on_step is not None:
-            on_step(number // 2, len(sources) // 2)
+            on_step(pair, num_pairs)
+        number = 2 * pair
         # The fault of either line is in the list already.
         if not {number, number + 1} <= usable.keys():
             continue
-        ids = [usable[one].ids for one in (number, number + 1)]
         # In double precision: shares divide by small differences.
         a, b = (
             PairData(bundle.exact_model, bundle.tokenizer, tuple(source), tuple(target))
-            for source, target in ids
+            for source, target in (usable[one].ids for one in (number, number + 1))
         )
-        chosen = expand_sites(b, asked_sites)
-        names = [name for name, _ in chosen]
-        axes = {wanted.name: wanted.axes for wanted in arrays_of(b.model.config)}
+        places = expand_sites(b, asked_sites)
         try:
-            b = ask_about(a, b, whys[number // 2], others[number // 2], row)
+            b = ask_about(a, b, whys[pair], others[pair], row)
             task = Patching(a, b, row, metric)
             first, second = task.preferences
-            length = length_of(axes, names)
+            length = length_of(axes, [name for name, _ in places])
             parts = _parts(task, bundle, sources[number + 1], words, length)
         # Such a pair, whose answers do not differ for instance, does not end the study.
         except InputError as error:
             left_out.append(f"lines {number + 1} and {number + 2}: {error}")
             continue
-        vectors = record_vectors(task, names)
-        labels = [label_of(name, head) for name, head in chosen]
-        columns = list(parts)
-        found = np.full((len(chosen), len(parts)), np.nan)
-        # A pair without such a part has no number there, rather than 0.
-        has_part = [bool(places) for places in parts.values()]
-        groups = [places for places in parts.values() if places]
-        for shares_of_site, (name, head) in zip(found, chosen, strict=True):
-            shares_of_site[has_part] = shares_of(task, vectors, name, axes[name], head, groups)
-        shares.append(found)
-        # A pair whose sentences hardly differ in their preferences says little about shares.
-        weights.append(abs(first - second))
-    if not shares:
+        shares = _shares(task, axes, places, parts)
+        labels = tuple(label_of(name, head) for name, head in places)
+        found.append(_PatchedPair(shares, abs(first - second), labels, tuple(parts)))
+    return _summarize(found, left_out, seed)
+
+
+class _PatchedPair(NamedTuple):
+    """The shares of one pair.
+
+    Attributes:
+        shares: a row for each array (and head), a column for each part of the sentence.
+        weight: a pair whose sentences hardly differ in their preferences says little about shares.
+        rows: the names of the arrays, which all pairs have.
+        columns: those of the parts, likewise.
+    """
+
+    shares: np.ndarray
+    weight: float
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+def _shares(
+    task: Patching,
+    axes: Mapping[str, str],
+    places: Sequence[tuple[str, int | None]],
+    parts: Mapping[str, Sequence[int]],
+) -> np.ndarray:
+    """Compute the share that each part restores in each array (and head)."""
+    vectors = record_vectors(task, [name for name, _ in places])
+    found = np.full((len(places), len(parts)), np.nan)
+    # A pair without such a part has no number there, rather than 0.
+    has_part = [bool(positions) for positions in parts.values()]
+    groups = [positions for positions in parts.values() if positions]
+    for shares, (name, head) in zip(found, places, strict=True):
+        shares[has_part] = shares_of(task, vectors, name, axes[name], head, groups)
+    return found
+
+
+def _summarize(pairs: Sequence[_PatchedPair], left_out: Sequence[str], seed: int) -> PatchedCorpus:
+    """Join the pairs in one table of shares, with their intervals.
+
+    Raises:
+        InputError: there are none.
+    """
+    if not pairs:
         raise InputError(
             f"No pair can be patched; {left_out[0] if left_out else 'it has no lines.'}"
         )
-    estimates = _estimate(np.stack(shares), np.array(weights), seed)
+    shares = np.stack([one.shares for one in pairs])
+    estimates = _estimate(shares, np.array([one.weight for one in pairs]), seed)
     shown, low, high = (
-        StudyTable(name, ("site", "part"), tuple(labels), tuple(columns), values)
+        StudyTable(name, ("site", "part"), pairs[-1].rows, pairs[-1].columns, values)
         for name, values in zip(("shares", "low", "high"), estimates, strict=True)
     )
-    counts = (~np.isnan(np.stack(shares)[:, 0])).sum(axis=0).tolist()
-    return PatchedCorpus(shown, low, high, tuple(counts), len(shares), tuple(left_out))
+    counts = (~np.isnan(shares[:, 0])).sum(axis=0).tolist()
+    return PatchedCorpus(shown, low, high, tuple(counts), len(pairs), tuple(left_out))
 
 
 def _of_each(name: str, given: Any, count: int) -> list[Any]:
