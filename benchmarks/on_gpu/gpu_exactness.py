@@ -37,7 +37,6 @@ def measure_graphs(setting: Setting, note: Note) -> None:
     device = setting.device
     generator = torch.Generator(device)
     graphs = setting.graphs(device, generator)
-    assert graphs is not None
     schedule = GraphSchedule(graphs)
     weight = torch.ones(3, 3, device=device, requires_grad=True)
     weight.grad = torch.zeros_like(weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -14,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pellucid.config import NAMED_SIZES, ModelConfig
 from pellucid.data import (
@@ -30,6 +30,9 @@ from pellucid.decode.constraints.request import Request
 from pellucid.machine.devices import choose_device
 from pellucid.machine.graphs import GraphDevice, make_graphs
 from pellucid.model import Transformer, initialize
+
+sys.path.append(str(Path(__file__).parents[2] / "tests" / "shared"))
+from taped_graphs import TapedGraphs
 
 PAD, START, END, FIRST = 0, 1, 2, 3
 """Ids: padding, the start token, `</s>`, and the first word."""
@@ -92,11 +95,9 @@ class Setting:
         initialize(model, seed=1)
         return model
 
-    def graphs(
-        self, device: torch.device, generator: torch.Generator | None = None
-    ) -> GraphDevice | None:
-        """Make what records work; on a processor what stands for it."""
-        return make_graphs(device, generator) or SameAgain(device)
+    def graphs(self, device: torch.device, generator: torch.Generator | None = None) -> GraphDevice:
+        """Make what records work; on a processor the same calls again stand for it."""
+        return make_graphs(device, generator) or TapedGraphs(device, is_taped=False)
 
     def wait(self) -> None:
         """Wait for the device."""
@@ -156,32 +157,3 @@ def draw_lengths(count: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     targets = np.exp(numbers.normal(np.log(14), 0.33, count)).round()
     sources = (targets * np.exp(numbers.normal(0, 0.12, count))).round()
     return sources.clip(3, 60).astype(np.int32), targets.clip(3, 60).astype(np.int32)
-
-
-class SameAgain:
-    """What stands for graphs on a processor: the same call again."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-
-    def record(self, work: Callable[[], object]) -> Callable[[], object]:
-        """Return the work itself."""
-        return work
-
-    def run(self, work: Callable[[], object]) -> None:
-        """Run work."""
-        work()
-
-    def fill(self, buffers: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
-        """Copy values into buffers."""
-        for name, value in values.items():
-            buffers[name].copy_(value)
-
-    def mark(self) -> float:
-        """Return the time."""
-        return time.perf_counter()
-
-    def read_later(self, numbers: Tensor, since: float) -> Callable[[], list[float]]:
-        """Return what reads the numbers of now."""
-        found = [*numbers.tolist(), time.perf_counter() - since]
-        return lambda: found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Literal
@@ -91,7 +92,7 @@ def _ratios(found: dict[str, Any]) -> dict[str, float]:
     return said
 
 
-class Kind:
+class Kind(ABC):
     """One way to train, over batches that repeat.
 
     Args:
@@ -140,12 +141,13 @@ class Kind:
         self._setting.wait()
         return tokens, flops, time.perf_counter() - began
 
+    @abstractmethod
     def update(self, batch: Batch) -> None:
         """Make an update."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self) -> None:
-        """Wait for what is under way."""
+        """Read what is under way, if anything."""
 
 
 class OwnUpdates(Kind):
@@ -221,6 +223,9 @@ class HuggingFace(Kind):
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self._optimizer.step()
+
+    def finish(self) -> None:
+        """Do nothing: no result is read later."""
 
 
 def make_updater(
