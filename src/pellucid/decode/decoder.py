@@ -161,24 +161,21 @@ class Decoder:
         """
         start = self._special.start
         under = self.change
-        if under is not None and (self._reaches_decoder or self.find_obstacle("float32")):
+        obstacle = self.find_obstacle("float32")
+        if under is not None and obstacle is not None:
             found = under.score(sources, targets, start)
             self._note_probe()
             return found
-        if self.find_obstacle("float32") is None:
+        if obstacle is None:
             engines = self._native.engines("float32")
             given = None if under is None else under.vectors(sources)
             each = [score_in_c(engine, sources, targets, start, given) for engine in engines]
         else:
-            need_library("torch", f"This score ({self.find_obstacle('float32')})")
+            need_library("torch", f"This score ({obstacle})")
             models = self.on_pytorch.load_models()
             each = [score_on_pytorch(model, sources, targets, start) for model in models]
         self._note_probe()
         return mean_logs(each, targets)
-
-    @property
-    def _reaches_decoder(self) -> bool:
-        return self.change is not None and self.change.reaches_decoder
 
     def _note_probe(self) -> None:
         if self.change is not None:
