@@ -19,7 +19,7 @@ from pellucid.bundle import Bundle
 from pellucid.config import known_option
 from pellucid.config.head_address import Part
 from pellucid.decode.hypothesis import OVERFLOW
-from pellucid.decode.probing.under_probe import Noting
+from pellucid.decode.probing.under_probe import HasPieces, Noting
 from pellucid.errors import InputError
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.changes.given_changes import (
@@ -40,7 +40,7 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairData:
+class PairData(HasPieces):
     """A source and the target to look at, as ids, with the model that reads them.
 
     Attributes:
@@ -101,19 +101,9 @@ class PairData:
         return join_probes(self.changes, read_changes(given, self.model.config, sentence))
 
     @property
-    def read_ids(self) -> tuple[int, ...]:
+    def read_ids(self) -> tuple[int, ...]:  # type: ignore[override]
         """The ids that the decoder reads: the start token, then the target without its last."""
         return (self.tokenizer.config.target_start_id, *self.target_ids[:-1])
-
-    @property
-    def source_tokens(self) -> tuple[str, ...]:
-        """The source's pieces."""
-        return tuple(self.tokenizer.source_tokens(self.source_ids))
-
-    @property
-    def read_tokens(self) -> tuple[str, ...]:
-        """The pieces that the decoder's rows read."""
-        return tuple(self.tokenizer.target_tokens(self.read_ids))
 
     @property
     def predicted_tokens(self) -> tuple[str, ...]:

@@ -32,8 +32,26 @@ TOKENS_AT_ONCE = 4096
 Ids = Sequence[Sequence[int]]
 
 
+class HasPieces:
+    """The pieces of all that a model reads, for a class with the ids."""
+
+    tokenizer: Tokenizer
+    source_ids: tuple[int, ...]
+    read_ids: tuple[int, ...]
+
+    @property
+    def source_tokens(self) -> tuple[str, ...]:
+        """The source's pieces."""
+        return tuple(self.tokenizer.source_tokens(self.source_ids))
+
+    @property
+    def read_tokens(self) -> tuple[str, ...]:
+        """The pieces that the decoder's rows read."""
+        return tuple(self.tokenizer.target_tokens(self.read_ids))
+
+
 @dataclass(frozen=True)
-class Reading:
+class Reading(HasPieces):
     """The sentence and the rows that a probe sees next; `begin` is told.
 
     Attributes:
@@ -46,16 +64,6 @@ class Reading:
     tokenizer: Tokenizer
     source_ids: tuple[int, ...]
     read_ids: tuple[int, ...] = ()
-
-    @property
-    def source_tokens(self) -> tuple[str, ...]:
-        """The source's pieces."""
-        return tuple(self.tokenizer.source_tokens(self.source_ids))
-
-    @property
-    def read_tokens(self) -> tuple[str, ...]:
-        """The pieces that the decoder's rows read."""
-        return tuple(self.tokenizer.target_tokens(self.read_ids))
 
 
 class Noting:
