@@ -65,6 +65,18 @@ def test_report_says_for_each_text_and_term_what_became_of_it(
     assert "soup → potage (the model's vocabulary lacks a part of it)." in done.stderr
 
 
+def test_placeholder_that_was_put_back_is_not_reported_as_missing(
+    run_here: Run, catalog: Path, write_lines: WriteLines, tmp_path: Path
+) -> None:
+    text = "The old man sees %d dogs in the <b>garden</b>."
+    catalog.write_text(f'msgid "{text}"\nmsgstr ""\n')
+    done = run_here(*command(tmp_path, write_lines, "r.jsonl"))
+    row = json.loads((tmp_path / "r.jsonl").read_text().splitlines()[0])
+    assert "%d" in row["translation"]
+    assert row["reasons"] == ["placeholders were lost, and stand where word links put them"]
+    assert '"%d"' not in done.stderr
+
+
 def test_each_reason_of_a_text_is_in_the_report_and_the_first_one_first(
     run_here: Run, catalog: Path, write_lines: WriteLines, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -310,6 +311,16 @@ def test_negation_that_a_translation_loses_is_named(
     found = lost_negations(source, target, source_language="en", target_language="fr")
     assert found == lost
     assert lost_negations(source, target, source_language="en", target_language="ja") == ()
+
+
+def test_negations_of_a_long_line_without_spaces_are_found_at_once() -> None:
+    languages = {"source_language": "en", "target_language": "fr"}
+    began = time.perf_counter()
+    # From every letter anew, this takes a hundred times as long.
+    assert lost_negations("a" * 30_000, "Non.", **languages) == ()
+    assert lost_negations("a" * 30_000 + "n't", "Oui.", **languages) == ("a" * 30_000 + "n't",)
+    assert lost_negations("a" * 30_000, "Oui.", **languages) == ()
+    assert time.perf_counter() - began < 2
 
 
 def test_translation_that_ends_before_its_negation_is_flagged() -> None:

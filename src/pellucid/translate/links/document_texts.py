@@ -156,8 +156,20 @@ def _without_copies(translation: Translation, segment: Segment) -> Translation:
     rest = text_read(segment, translation)
     unknown = {one: count for one, count in notes.unknown.items() if one in rest}
     words = tuple(one for one in notes.unknown_words if one in rest)
-    if len(unknown) == len(notes.unknown) and len(words) == len(notes.unknown_words):
-        return translation
-    share = notes.unknown_tokens if unknown or words else 0.0
-    notes = replace(notes, unknown=unknown, unknown_words=words, unknown_tokens=share)
-    return replace(translation, notes=notes)
+    if len(unknown) != len(notes.unknown) or len(words) != len(notes.unknown_words):
+        share = notes.unknown_tokens if unknown or words else 0.0
+        notes = replace(notes, unknown=unknown, unknown_words=words, unknown_tokens=share)
+    # Whoever writes the text puts a lost placeholder back, and says where it stands.
+    unlinked = tuple(one for one in notes.unlinked_words if _has_own_word(one, segment))
+    if notes.unlinked_words and not unlinked:
+        flags = tuple(one for one in notes.flags if one != "partial")
+        notes = replace(notes, flags=flags)
+    return replace(translation, notes=replace(notes, unlinked_words=unlinked))
+
+
+def _has_own_word(text: str, segment: Segment) -> bool:
+    """Tell whether a part of a text is more than a placeholder between marks."""
+    rest = text
+    for copied in segment.copies:
+        rest = rest.replace(copied, "")
+    return rest == text or any(map(str.isalnum, rest))
