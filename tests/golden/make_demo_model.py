@@ -26,7 +26,7 @@ from pellucid.formats.exporting import export_bundle
 from pellucid.training.loop import train
 
 PACKAGE = Path(str(files("pellucid")))
-NUM_SENTENCES = 300_000
+NUM_SENTENCES = 330_000
 NUM_VALIDATION = 1_000
 
 

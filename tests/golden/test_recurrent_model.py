@@ -43,7 +43,7 @@ def test_both_packaged_models_share_their_words() -> None:
     demo, recurrent = (load_bundle(resolve_model(name)) for name in ("demo", "demo-recurrent"))
     for side in ("source", "target"):
         words, others = ({*one.tokenizer.vocabulary(side)} for one in (demo, recurrent))
-        assert len(others & words) > 0.9 * len(others)
+        assert len(others & words) > 0.85 * len(others)
     counts = [sum(p.numel() for p in bundle.model.parameters()) for bundle in (demo, recurrent)]
     assert counts[1] <= 1.05 * counts[0]
 

@@ -11,7 +11,7 @@ import { Duel, DUELS } from "./duel.svelte";
 import { readData, type Data } from "./data";
 import { readLink, START, writeLink, type State, type View } from "./link";
 import { placesOf, pronounPlace, rivalForms, SOURCE_PRONOUN } from "./rivals";
-import { cutHead, LEAST_LOSS, Verdicts } from "./verdicts.svelte";
+import { cutHead, cutLine, LEAST_LOSS, LEAST_WEIGHT, Verdicts } from "./verdicts.svelte";
 
 export const EXAMPLES = [...DUELS, "the European Economic Area", "Not on your life!"];
 
@@ -32,6 +32,9 @@ export const switchesFor = (source: Source | undefined, text: string) =>
     const texts = pair.map((one) => text.replace(itemAt(pair, now), one));
     return source.isRemote || source.reads(itemAt(texts, 1 - now)) ? [{ pair, texts, now }] : [];
   });
+
+/** Of so many needed heads, the lines are tried for one that decides by itself. */
+const MOST_TRIED = 3;
 
 const nameOf = (source: Source | undefined, code: string) => source?.choices?.names[code] ?? LANGUAGES[code] ?? code;
 
@@ -152,11 +155,23 @@ export class App {
     if (!this.source?.isLive) return;
     this.isSearching = true;
     await this.verdicts.tryHeads();
-    const [best] = this.headsByLoss;
+    const best = await this.headWithNeededLine();
     // Whoever chose a head in the meantime keeps it.
     this.isFound = Boolean(best && this.isSearching && this.state.view === "look");
-    if (best && this.isFound) this.chooseHead(best.place);
+    if (best && this.isFound) this.chooseHead(best);
     this.isSearching = false;
+  }
+
+  /** Of the heads that the word needs, the first of which a single line is needed too; else the first of all. */
+  private async headWithNeededLine(): Promise<HeadPlace | undefined> {
+    const needed = this.headsByLoss.filter(({ fate }) => fate === "needed");
+    for (const { place } of needed.slice(0, MOST_TRIED)) {
+      const lines = this.answer?.trace.lines(place, LEAST_WEIGHT) ?? [];
+      const cuts = lines.map(({ row, column }) => [cutLine(place, row, column)]);
+      if (!(await this.verdicts.try("lines", cuts))) break;
+      if (cuts.some((cut) => this.verdicts.of(cut)?.fate === "needed")) return place;
+    }
+    return this.headsByLoss[0]?.place;
   }
 
   /** The heads that take something from the word when they are cut: those that it needs first, then by what it loses. */

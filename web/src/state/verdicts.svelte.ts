@@ -37,6 +37,8 @@ export const FATES: Record<Fate, string> = {
 
 /** A word is needed if it takes at least so much from the chosen one, and at least this share of the most. */
 export const [LEAST_LOSS, LEAST_SHARE] = [Math.log(2), 0.6];
+/** A line of less weight is not drawn until a reader asks for it. */
+export const LEAST_WEIGHT = 0.08;
 
 const keyOf = (changes: Change[]) => changes.map(writeChange).join("; ");
 

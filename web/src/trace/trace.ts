@@ -132,6 +132,16 @@ export class Trace {
     return this.has(`${siteOf(place)}.weights`);
   }
 
+  /** The cells of a head that have at least this weight; none if the trace has no weights. */
+  lines(place: HeadPlace, least: number): { row: number; column: number }[] {
+    if (!this.hasWeights(place)) return [];
+    const weights = this.matrix(`${siteOf(place)}.weights`, place.head)!;
+    const [, columns] = sizesOf(weights, 2);
+    return Array.from(weights.data).flatMap((weight, i) =>
+      weight >= least ? [{ row: Math.floor(i / columns), column: i % columns }] : [],
+    );
+  }
+
   /** The tokens that attend. */
   rows(place: { part: string; kind: string }): string[] {
     return place.part === "encoder" ? this.records.sourceTokens : this.records.targetTokens;
