@@ -43,7 +43,8 @@ def main() -> None:
         run("tests/golden/make_demo_model.py", "--folder", options.folder)
     for step in FIRST:
         run(step)
-    replace("README.md", r"[\d,]+(?= English words\])", lambda _: word_count())
+    for page in ("README.md", "docs/guides/documents.md"):
+        replace(page, r"[\d,]+(?= English words\])", lambda _: word_count())
     # The line that int8 turns stands in two commands.
     replace(
         "docs/guides/translating.md",
