@@ -6,6 +6,7 @@ import json
 import subprocess
 import tomllib
 from collections.abc import Callable
+from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,37 @@ def test_recipe_whose_text_is_missing_says_what_is_left_out(
     assert done.returncode == 0
     assert tomllib.loads(done.stdout)["training"]["seed"] == 7
     assert done.stderr.startswith("note: What depends on the text is not chosen, since it cannot")
+
+
+@pytest.mark.parametrize("name", ["iwslt14-de-en", "wmt14-en-de-base", "opus-100"])
+def test_recipe_of_a_published_corpus_trains_on_files_of_its_form(
+    run_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    text = (files("pellucid") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)["data"]
+    for part, count in (("train", 240), ("validation", 11), ("test", 7)):
+        pairs = [*islice(iterate_split(part), count)]
+        for place, side in zip(data[part], ("source", "target"), strict=True):
+            path = tmp_path / "corpus" / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(f"{getattr(one, side)}\n" for one in pairs))
+    monkeypatch.chdir(tmp_path)
+    missing = run_here("train", name)
+    assert (missing.returncode, list(Path().glob("runs"))) == (2, [])
+    assert f"The environment variable {data['folder'][1:]} of data.folder must be set" in (
+        missing.stderr
+    )
+    monkeypatch.setenv(data["folder"][1:], str(tmp_path / "corpus"))
+    small = ("model.size=tiny", "model.d_model=8", "model.num_heads=2", "model.d_ff=16")
+    short = ("tokenizer.vocabulary_size=400", "training.max_steps=2", "training.validate_every=2")
+    # The stand-in is English and French.
+    spoken = ("data.source_language=en", "data.target_language=fr")
+    changes = [part for one in (*small, *short, *spoken) for part in ("--set", one)]
+    done = run_here("train", name, "-o", "run", "--threads", "1", *changes)
+    assert done.returncode == 0, done.stderr
+    assert "note: What depends on the text" not in done.stderr
+    translated = run_here("evaluate", "run", "--beam", "1")
+    assert translated.returncode == 0, translated.stderr
 
 
 def test_every_key_of_a_recipe_can_be_described(run_here: Run) -> None:
