@@ -482,3 +482,55 @@ def test_status_names_who_works_where(run_bulk: Run, job: tuple[str, ...], tmp_p
     done = run_bulk("bulk", "status", str(tmp_path / "job"))
     assert "50 lines/s" in done.stdout
     assert done.stdout.endswith("1 retry; far-away (3 workers, pieces 0 4)\n")
+
+
+def test_status_as_json_has_the_retries_of_each_piece_and_every_line_that_failed(
+    run_bulk: Run, job: tuple[str, ...], tmp_path: Path
+) -> None:
+    folder = tmp_path / "job"
+    piece = json.loads((folder / "manifest.json").read_text())["shards"][0]["pieces"][0]
+    for name, text in {"failed/000001": '[[1, "It is bad."]]', "retries/000002": "3"}.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    beat = Beat("far-away", 7, 3, [0], 5000, 1, 100.0, 1, time.time())
+    (folder / "workers").mkdir(exist_ok=True)
+    (folder / "workers" / "far-away-7-a").write_text(json.dumps(vars(beat)))
+    done = run_bulk("bulk", "status", str(folder), "--json")
+    assert done.returncode == 3
+    found = json.loads(done.stdout)
+    pieces = len(names(folder / "pieces"))
+    assert (found["pieces"], found["finished_pieces"]) == (pieces + 1, pieces)
+    assert (found["lines"], found["finished_lines"]) == (12, 12 - piece[1] + 1)
+    assert found["lines_per_second"] == 50.0
+    assert found["seconds_left"] == (piece[1] - 1) / 50.0
+    assert found["retries"] == {"000002": 3}
+    (failed,) = found["failed"]
+    line = piece[1] + 1
+    assert failed == {
+        "line": line,
+        "file": f"{tmp_path}/in.txt",
+        "line_of_file": line + 1,
+        "error": "It is bad.",
+    }
+    (command,) = found["commands"]
+    expected = ("host", "pid", "workers", "pieces", "lines", "seconds", "retries")
+    assert command == {name: vars(beat)[name] for name in expected}
+
+
+def test_a_job_whose_time_is_over_ends_with_75_and_is_finished_later(
+    run_bulk: Run, job: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    join = ("bulk", "join", str(tmp_path / "job"), "--workers", "1", "--minutes", "100")
+    with monkeypatch.context() as patch:
+        patch.setattr("pellucid.cli.commands.bulk._end_of", lambda minutes: minutes - 100)
+        late = run_bulk(*join)
+        assert late.returncode == run_bulk(*job, "--minutes", "100").returncode == 75
+    assert late.stderr.startswith("warning: The time was too short for any piece. Give more")
+    assert "note: Not finished in time: " in late.stderr
+    assert not (tmp_path / "job" / "pieces" / "000000").exists()
+    assert not names(tmp_path / "job" / "claims")
+    assert run_bulk("bulk", "status", str(tmp_path / "job")).returncode == 0
+    assert run_bulk(*join).returncode == 0
+    # Finished work is finished, however late it is.
+    monkeypatch.setattr("pellucid.cli.commands.bulk._end_of", lambda minutes: minutes - 100)
+    assert run_bulk(*join).returncode == 0
