@@ -74,7 +74,8 @@ Workers = Annotated[
         "--workers",
         metavar="N",
         min=1,
-        help="Workers of this command. [default: one a thread, on a GPU one]",
+        help="Workers of this command. [default: one a thread; with --device cuda one a GPU, which "
+        "they share out]",
     ),
 ]
 Ray = Annotated[
@@ -229,7 +230,7 @@ def bulk_collect(
 
 
 def _make_crew(workers: int | None, ray: str | None, task: Mapping[str, Any]) -> Crew:
-    from pellucid.machine.devices import CPU, device_in_use
+    from pellucid.machine.devices import CPU, device_in_use, share_devices
     from pellucid.machine.hardware import share_threads, threads_in_use
 
     # Not in the manifest: workers that join the job may compute on another device.
@@ -237,12 +238,19 @@ def _make_crew(workers: int | None, ray: str | None, task: Mapping[str, Any]) ->
     if ray is not None:
         from pellucid.bulk.on_ray import RayCrew
 
+        # An actor sees one device, whose number is 0.
+        task = {**task, "device": task["device"].partition(":")[0]}
         return RayCrew(ray, "pellucid.cli.bulk.work:Work", task, size=workers)
     from pellucid.bulk.local import LocalCrew
 
-    size = workers or (threads_in_use() if task["device"] == CPU else 1)
+    devices = share_devices(task["device"])
+    size = workers or (threads_in_use() if task["device"] == CPU else len(devices))
     return LocalCrew(
-        "pellucid.cli.bulk.work:serve_windows", task, size=size, threads=share_threads(size)
+        "pellucid.cli.bulk.work:serve_windows",
+        task,
+        size=size,
+        threads=share_threads(size),
+        devices=devices,
     )
 
 
