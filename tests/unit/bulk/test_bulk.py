@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tame_crew import TASK, TEXT, TameCrew, drive, make_job, read_pieces
+from tame_crew import TASK, TEXT, TameCrew, drive, make_job, plan_shard, read_pieces
 
 from pellucid.bulk import board as board_module
 from pellucid.bulk.board import Beat, Board
 from pellucid.bulk.collect import collect_lines
 from pellucid.bulk.driver import MOST_BAD_STARTS, Driver, WorkerWindow, cut_windows
 from pellucid.bulk.manifest import Manifest, ShardPiece, read_manifest, write_manifest
-from pellucid.bulk.shards import ShardReader, plan_shard, read_row
+from pellucid.bulk.shards import ShardReader, read_row
 from pellucid.bulk.shared_folder import Store
 from pellucid.errors import ConfigurationError, InputError, PellucidError
 from pellucid.text.reading.row_sides import Fault

@@ -13,13 +13,15 @@ from pellucid.bulk.board import FAILED_LIST, Board
 from pellucid.bulk.collect import collect_lines, collect_pairs
 from pellucid.bulk.driver import MOST_BAD_STARTS, Crew, Driver, Worker
 from pellucid.bulk.manifest import Manifest, read_manifest, write_manifest
-from pellucid.bulk.shards import ShardReader, plan_shard
+from pellucid.bulk.planning import plan_shards
+from pellucid.bulk.shards import ShardReader
 from pellucid.bulk.shared_folder import Store, find_files, is_remote, open_file, reaching
 from pellucid.cli.ending import LINES_FAILED, NOT_FINISHED, note, warn
 from pellucid.cli.lines.resumable import describe_difference
 from pellucid.cli.lines.streams import is_json_lines, open_output, to_json_line
 from pellucid.errors import InputError, InputFileNotFoundError
 from pellucid.files import endings, refuse_pipe
+from pellucid.machine.hardware import threads_in_use
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.row_sides import kind_of_document
 
@@ -71,7 +73,7 @@ def begin(
                 raise
             for sentence in warnings:
                 warn(sentence)
-            shards = [plan_shard(path, task, piece_bytes) for path in inputs]
+            shards = plan_shards(inputs, task, piece_bytes, threads_in_use())
             manifest = Manifest(task, dict(identity), shards)
             if not write_manifest(store, manifest):  # Another command was faster.
                 manifest = read_manifest(store)
