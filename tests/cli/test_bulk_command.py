@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pellucid.bulk.board import Beat
+from pellucid.bulk.board import Beat, Board
 from pellucid.bulk.driver import WorkerWindow
 from pellucid.bulk.local import LocalWorker
 from pellucid.config import DataConfig
@@ -534,3 +535,61 @@ def test_a_job_whose_time_is_over_ends_with_75_and_is_finished_later(
     # Finished work is finished, however late it is.
     monkeypatch.setattr("pellucid.cli.commands.bulk._end_of", lambda minutes: minutes - 100)
     assert run_bulk(*join).returncode == 0
+
+
+@pytest.fixture
+def large(
+    run_bulk: Run, job: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, ...]:
+    """A command whose files are large, in a folder where another command plans just now."""
+    monkeypatch.setattr("pellucid.bulk.planning.BYTES_A_PROCESS", 1)
+    monkeypatch.setattr("pellucid.cli.bulk.bulk_jobs._SECONDS_BETWEEN_LOOKS", 0.01)
+    folder = tmp_path / "large"
+    for name, data in {
+        "claims/plan": "elsewhere-1",
+        "workers/elsewhere-1": json.dumps(vars(Beat("elsewhere", 1))),
+    }.items():
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(data)
+    return tuple(str(folder) if word == str(tmp_path / "job") else word for word in job)
+
+
+def test_large_files_are_read_by_one_command_for_all(
+    run_bulk: Run, large: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pellucid.bulk.planning.Plan.read", None)
+    looks: list[bool] = []
+    look = Board.take_plan
+
+    def place_manifest(board: Board) -> bool:
+        looks.append(look(board))
+        if len(looks) == 5:  # Now the other command is done.
+            (tmp_path / "large" / "claims" / "plan").unlink()
+            shutil.copy(tmp_path / "job" / "manifest.json", tmp_path / "large")
+        return looks[-1]
+
+    monkeypatch.setattr(Board, "take_plan", place_manifest)
+    done = run_bulk(*large)
+    assert done.returncode == 0, done.stderr
+    assert looks == [False] * 5
+
+
+def test_a_command_does_not_wait_beyond_its_time_for_one_that_reads_large_files(
+    run_bulk: Run, large: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pellucid.cli.commands.bulk._end_of", lambda minutes: minutes - 100)
+    late = run_bulk(*large, "--minutes", "100")
+    assert late.returncode == 75
+    assert late.stderr == "note: Not finished in time: another command still reads the files.\n"
+    assert names(tmp_path / "large" / "claims") == ["plan"]
+
+
+def test_large_files_are_read_again_if_their_command_died_and_its_beats_are_no_other_job(
+    run_bulk: Run, large: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "large" / "workers" / "elsewhere-1").unlink()
+    done = run_bulk(*large)
+    assert done.returncode == 0, done.stderr
+    manifest = (tmp_path / "large" / "manifest.json").read_bytes()
+    assert manifest == (tmp_path / "job" / "manifest.json").read_bytes()
+    assert not names(tmp_path / "large" / "claims")

@@ -12,7 +12,7 @@ from typing import Any
 from pellucid.bulk.board import Board
 from pellucid.bulk.driver import Driver, WorkerWindow
 from pellucid.bulk.manifest import Manifest, Shard, ShardPiece, write_manifest
-from pellucid.bulk.planning import plan_shards
+from pellucid.bulk.planning import Plan
 from pellucid.bulk.shards import ShardReader
 from pellucid.bulk.shared_folder import Store
 from pellucid.errors import PellucidError
@@ -76,7 +76,7 @@ class TameCrew:
 
 def plan_shard(path: str, task: dict[str, Any], piece_bytes: int) -> Shard:
     """Plan one shard in this process."""
-    return plan_shards([path], task, piece_bytes, 1)[0]
+    return Plan([path], task, piece_bytes).read(1)[0]
 
 
 def make_job(folder: Path, text: str, *, place: str = "", piece_bytes: int = 40) -> Board:

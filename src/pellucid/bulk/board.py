@@ -31,6 +31,9 @@ FAILED = "failed"
 RETRIES = "retries"
 FAILED_LIST = "failed.tsv"
 
+PLAN = "plan"
+"""The name of the claim of the command that plans the job."""
+
 SECONDS_BETWEEN_BEATS = 5.0
 # Time without a beat after which a worker's pieces are free again: twelve beats, since a store may
 # be slow for a while, and a piece that is taken too early is computed twice.
@@ -161,7 +164,7 @@ class Board:
         for piece in sorted(others, key=lambda piece: piece.name in claims):
             name = f"{CLAIMS}/{piece.name}"
             if piece.name in claims:
-                if not self._is_free(piece):
+                if not self._is_free(piece.name):
                     continue
                 # Two commands may do this at once; then both compute the same bytes.
                 self.store.delete(name)
@@ -171,12 +174,23 @@ class Board:
                 return piece
         return None
 
-    def _is_free(self, piece: ShardPiece) -> bool:
-        """Tell whether the command that claimed a piece has died, or makes no progress."""
+    def take_plan(self) -> bool:
+        """Claim the planning of the job; False while another command is at it."""
+        if PLAN in self.store.names(CLAIMS):
+            if not self._is_free(PLAN):
+                return False
+            self.store.delete(f"{CLAIMS}/{PLAN}")
+        self.send_beat(at_once=True)
+        is_mine = self.store.create(f"{CLAIMS}/{PLAN}", self._name.encode())
+        self._mine |= {PLAN} if is_mine else set()
+        return is_mine
+
+    def _is_free(self, name: str) -> bool:
+        """Tell whether the command that claimed something has died, or makes no progress."""
         try:
-            owner = self.store.read(f"{CLAIMS}/{piece.name}").decode()
+            owner = self.store.read(f"{CLAIMS}/{name}").decode()
             # Without hard links, the content of a claim comes after its name.
-            seen = self._watch(owner) if owner else self._watch_beat(piece.name, b"")
+            seen = self._watch(owner) if owner else self._watch_beat(name, b"")
         except InputFileNotFoundError:
             return True
         # Not among those of this command, although it wrote it: an answer of the disk was lost.
@@ -262,7 +276,7 @@ class Board:
         now = time.monotonic()
         if at_once or now - self._last_beat >= SECONDS_BETWEEN_BEATS:
             self._last_beat = now
-            self.beat.pieces = sorted(map(int, self._mine))
+            self.beat.pieces = sorted(map(int, self._mine - {PLAN}))
             self.beat.seconds = now - self._begun
             self.beat.time = time.time()
             self.store.write(f"{WORKERS}/{self._name}", json.dumps(asdict(self.beat)).encode())

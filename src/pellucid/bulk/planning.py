@@ -16,44 +16,64 @@ from pellucid.machine.processes import Child, end_all, serve_parent, to_bytes
 # The fewest bytes that are worth another process, which needs a moment to start.
 BYTES_A_PROCESS = 64_000_000
 
-ADVICE = "Begin the job with --threads 1, which reads all files in one process."
+ADVICE = "Give the command again, with fewer --threads, each of which reads a file."
 
 Pieces = list[tuple[int, int, str]]
 
 
-def plan_shards(
-    paths: Sequence[str], task: Mapping[str, Any], piece_bytes: int, processes: int
-) -> list[Shard]:
-    """Read shards through, and cut them at line ends; the number of processes changes nothing.
+class Plan:
+    """How shards are cut into parts, which are then read through and cut into pieces.
 
     Args:
         paths: files or addresses.
         task: the job's task, with the kind of its shards and the columns that were named.
         piece_bytes: bytes of a piece, after which it ends with its line.
-        processes: the most that work at once.
+
+    Attributes:
+        is_large: True if the shards are worth more than one process.
 
     Raises:
         ConfigurationError: a shard lacks a column.
-        DataError: one is damaged or an archive, or the first of its objects cannot be read.
+        DataError: one is an archive, or the first of its objects cannot be read.
         InputFileNotFoundError: one does not exist.
-        PellucidError: a process ended.
     """
-    cuts = [cut_shard(path, task, piece_bytes) for path in paths]
-    parts = [
-        (shard.path, task["kind"], shard.columns, *part, piece_bytes)
-        for shard, found in cuts
-        for part in found
-    ]
-    useful = 1 + sum(shard.size for shard, _ in cuts) // BYTES_A_PROCESS
-    number = min(processes, len(parts), useful)
-    hashed = iter(_share_out(parts, number) if number > 1 else [hash_pieces(*one) for one in parts])
-    return [
-        replace(shard, pieces=[piece for _ in found for piece in next(hashed)])
-        for shard, found in cuts
-    ]
+
+    def __init__(self, paths: Sequence[str], task: Mapping[str, Any], piece_bytes: int) -> None:
+        self._cuts = [cut_shard(path, task, piece_bytes) for path in paths]
+        self._parts = [
+            (shard.path, task["kind"], shard.columns, *part, piece_bytes)
+            for shard, parts in self._cuts
+            for part in parts
+        ]
+        self._useful = 1 + sum(shard.size for shard, _ in self._cuts) // BYTES_A_PROCESS
+        self.is_large = self._useful > 1
+
+    def read(self, processes: int, beat: Callable[[], None] = lambda: None) -> list[Shard]:
+        """Read the shards through, and cut them at line ends.
+
+        Args:
+            processes: the most that work at once; their number changes nothing.
+            beat: called every second, if the shards are large.
+
+        Raises:
+            DataError: a shard is damaged.
+            PellucidError: a process ended.
+        """
+        number = min(processes, len(self._parts), self._useful)
+        hashed = iter(
+            _share_out(self._parts, number, beat)
+            if self.is_large
+            else [hash_pieces(*part) for part in self._parts]
+        )
+        return [
+            replace(shard, pieces=[piece for _ in parts for piece in next(hashed)])
+            for shard, parts in self._cuts
+        ]
 
 
-def _share_out(parts: Sequence[Sequence[Any]], number: int) -> list[Pieces]:
+def _share_out(
+    parts: Sequence[Sequence[Any]], number: int, beat: Callable[[], None]
+) -> list[Pieces]:
     """Let so many processes hash parts; each gets the next one when it is done with the last."""
     hashed: dict[int, Pieces] = {}
     todo = deque(enumerate(parts))
@@ -65,7 +85,8 @@ def _share_out(parts: Sequence[Sequence[Any]], number: int) -> list[Pieces]:
             children.append(child)
             at_work[child.connection] = (child, -1)
         while at_work:
-            for connection in wait(list(at_work)):
+            beat()
+            for connection in wait(list(at_work), 1.0):
                 child, place = at_work.pop(connection)  # type: ignore[call-overload]
                 # The first reply says that it has started, and belongs to no part.
                 hashed[place] = child.receive()
@@ -79,7 +100,7 @@ def _share_out(parts: Sequence[Sequence[Any]], number: int) -> list[Pieces]:
 
 
 def serve_parts(descriptor: int) -> NoReturn:
-    """Be a process of `plan_shards`."""
+    """Be a process of `Plan.read`."""
 
     def answer(take: Callable[[], bytes]) -> Pieces:
         return hash_pieces(*json.loads(take()))

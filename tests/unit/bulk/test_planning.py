@@ -14,7 +14,7 @@ import pytest
 from tame_crew import TASK
 
 from pellucid.bulk import planning, shards
-from pellucid.bulk.planning import plan_shards
+from pellucid.bulk.planning import Plan
 from pellucid.errors import DataError, PellucidError
 from pellucid.machine.processes import Child
 
@@ -62,7 +62,7 @@ def test_pieces_are_those_of_the_whole_text_whoever_reads_them(
             paths.append(str(tmp_path / f"{name}{ending}"))
             Path(paths[-1]).write_bytes(packed)
     task = TASK | {"kind": kind}
-    plans = [plan_shards(paths, task, piece_bytes, number) for number in (1, 3)]
+    plans = [Plan(paths, task, piece_bytes).read(number) for number in (1, 3)]
     for found in plans:
         assert [shard.path for shard in found] == paths
         for shard, data in zip(found, (text for text in texts.values() for _ in "ab"), strict=True):
@@ -79,7 +79,7 @@ def test_a_damaged_shard_is_named_as_by_one_process(tmp_path: Path, many: None) 
     said = []
     for processes in (1, 3):
         with pytest.raises(DataError, match=r"1\.gz is damaged") as caught:
-            plan_shards(paths, TASK, 1000, processes)
+            Plan(paths, TASK, 1000).read(processes)
         said.append(caught.value.sentence)
     assert said[0] == said[1]
 
@@ -98,27 +98,25 @@ def test_a_process_that_is_killed_ends_the_plan_with_a_sentence(
         send(child, *messages)
 
     monkeypatch.setattr(Child, "send", kill)
-    with pytest.raises(
-        PellucidError, match=r"was ended by signal 9.* which reads all files in one"
-    ):
-        plan_shards([str(tmp_path / "in.txt")], TASK, 100, 3)
+    with pytest.raises(PellucidError, match=r"was ended by signal 9.* Give the command again"):
+        Plan([str(tmp_path / "in.txt")], TASK, 100).read(3)
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 
 
-@pytest.mark.parametrize(("count", "expected"), [(1, 0), (3, 2)])
+@pytest.mark.parametrize(("count", "expected"), [(1, []), (3, [2])])
 def test_small_shards_are_worth_no_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, expected: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, expected: list[int]
 ) -> None:
-    started: list[Any] = []
+    started: list[int] = []
     (tmp_path / "in.txt").write_bytes(b"a line\n" * 100)
     monkeypatch.setattr(planning, "BYTES_A_PROCESS", 1000)
 
-    def share_out(parts: Any, number: int) -> Any:
+    def share_out(parts: Any, number: int, _: Any) -> Any:
         started.append(number)
         return [shards.hash_pieces(*part) for part in parts]
 
     monkeypatch.setattr(planning, "_share_out", share_out)
-    plan_shards([str(tmp_path / "in.txt")] * count, TASK, 100, 2)
-    assert sum(started) == expected
+    Plan([str(tmp_path / "in.txt")] * count, TASK, 100).read(2)
+    assert started == expected

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pellucid.bulk.board import FAILED_LIST, Board
+from pellucid.bulk.board import CLAIMS, FAILED_LIST, WORKERS, Board
 from pellucid.bulk.collect import collect_lines, collect_pairs
-from pellucid.bulk.driver import MOST_BAD_STARTS, Crew, Driver, Worker
+from pellucid.bulk.driver import MOST_BAD_STARTS, SECONDS_TO_ANSWER, Crew, Driver, Worker
 from pellucid.bulk.manifest import Manifest, read_manifest, write_manifest
-from pellucid.bulk.planning import plan_shards
+from pellucid.bulk.planning import Plan
 from pellucid.bulk.shards import ShardReader
 from pellucid.bulk.shared_folder import Store, find_files, is_remote, open_file, reaching
 from pellucid.cli.ending import LINES_FAILED, NOT_FINISHED, note, warn
@@ -30,6 +32,8 @@ MACHINE = {"the version of PyTorch", "the processor", "the engine"}
 
 # The fewest lines that are worth another worker.
 LINES_A_WORKER = 500
+
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 _KINDS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
@@ -69,14 +73,17 @@ def begin(
             manifest = read_manifest(store)
         except InputFileNotFoundError:
             # A hidden file is the manifest that another command is about to place.
-            if not is_remote(place) and list(Path(place).glob("[!.]*")):
+            others = set() if is_remote(place) else {*Path(place).glob("[!.]*")}
+            if {path.name for path in others} - {CLAIMS, WORKERS}:
                 raise
             for sentence in warnings:
                 warn(sentence)
-            shards = plan_shards(inputs, task, piece_bytes, threads_in_use())
-            manifest = Manifest(task, dict(identity), shards)
-            if not write_manifest(store, manifest):  # Another command was faster.
-                manifest = read_manifest(store)
+            board = Board(store, Manifest(task, dict(identity), []))
+            planned = _plan(board, Plan(inputs, task, piece_bytes), until)
+            if planned is None:
+                note("Not finished in time: another command still reads the files.")
+                return NOT_FINISHED
+            manifest = planned
         _check(manifest, dict(identity), place=place, any_machine=any_machine)
         if [shard.path for shard in manifest.shards] != list(inputs):
             raise InputError(
@@ -84,6 +91,28 @@ def begin(
                 "folder."
             )
         return _work(store, manifest, crew, any_machine, until, first=worker)
+
+
+def _plan(board: Board, plan: Plan, until: float) -> Manifest | None:
+    """Plan a job, or wait for another command that does; None if that takes too long."""
+    store = board.store
+    # Much longer than a file takes: until then, whoever reads does not count as still.
+    board.patience = SECONDS_TO_ANSWER
+    try:
+        while plan.is_large:
+            is_mine = board.take_plan()
+            with suppress(InputFileNotFoundError):
+                return read_manifest(store)
+            if is_mine:
+                break
+            if time.monotonic() > until:
+                return None
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        manifest = replace(board.manifest, shards=plan.read(threads_in_use(), board.send_beat))
+        # False if another command was faster.
+        return manifest if write_manifest(store, manifest) else read_manifest(store)
+    finally:
+        board.leave()
 
 
 def _hire(crew: Crew) -> tuple[Worker, Any]:
