@@ -301,7 +301,7 @@ class Board:
         beats = self._living()
         finished = [piece.lines for piece in self.manifest.pieces if piece.name in self.done]
         lines = sum(finished) + sum(beat.partial for beat in beats)
-        rate = sum(beat.lines / max(1.0, beat.seconds) for beat in beats)
+        rate = math.fsum(beat.lines / max(1.0, beat.seconds) for beat in beats)
         return {
             "pieces": len(self.manifest.pieces),
             "finished_pieces": len(finished),

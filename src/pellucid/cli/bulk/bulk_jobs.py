@@ -74,7 +74,7 @@ def begin(
         except InputFileNotFoundError:
             # A hidden file is the manifest that another command is about to place.
             others = set() if is_remote(place) else {*Path(place).glob("[!.]*")}
-            if {path.name for path in others} - {CLAIMS, WORKERS}:
+            if Path(place).is_file() or {path.name for path in others} - {CLAIMS, WORKERS}:
                 raise
             for sentence in warnings:
                 warn(sentence)
