@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pellucid.bulk.board import Beat
+from pellucid.bulk.board import Beat, Board
 from pellucid.bulk.driver import WorkerWindow
 from pellucid.bulk.local import LocalWorker
 from pellucid.config import DataConfig
@@ -362,6 +363,10 @@ def test_a_job_is_collected_only_if_all_its_pieces_are_whole(
         (("run", "demo", "-", "-o", "job"), 2, "A shard must be a file, which workers read in"),
         (("run", "--join", "nowhere"), 2, "Give pellucid bulk join FOLDER instead"),
         (("join", "nowhere"), 2, "has no manifest.json"),
+        (("status", "in.txt", "--json"), 2, "in.txt must be the folder of a job, but has no"),
+        (("run", "demo", "in.txt", "-o", "two.tsv"), 2, "two.tsv must be the folder of a job"),
+        (("run", "demo", "in.txt", "-o", "job", "--minutes", "0"), 2, "at least 0.01, but is '0'"),
+        (("join", "job", "--time-limit", "9"), 2, "--minutes N"),
         (("collect", "nowhere", "--back-translation", "BT"), 2, "has no manifest.json"),
         (("run", "demo", "no.txt", "-o", "job"), 2, "no.txt must exist"),
         (("run", "demo", "in.txt", "two.tsv", "-o", "job"), 2, "lines, tsv"),
@@ -482,3 +487,113 @@ def test_status_names_who_works_where(run_bulk: Run, job: tuple[str, ...], tmp_p
     done = run_bulk("bulk", "status", str(tmp_path / "job"))
     assert "50 lines/s" in done.stdout
     assert done.stdout.endswith("1 retry; far-away (3 workers, pieces 0 4)\n")
+
+
+def test_status_as_json_has_the_retries_of_each_piece_and_every_line_that_failed(
+    run_bulk: Run, job: tuple[str, ...], tmp_path: Path
+) -> None:
+    folder = tmp_path / "job"
+    piece = json.loads((folder / "manifest.json").read_text())["shards"][0]["pieces"][0]
+    for name, text in {"failed/000001": '[[1, "It is bad."]]', "retries/000002": "3"}.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    beat = Beat("far-away", 7, 3, [0], 5000, 1, 100.0, 1, time.time())
+    (folder / "workers").mkdir(exist_ok=True)
+    (folder / "workers" / "far-away-7-a").write_text(json.dumps(vars(beat)))
+    done = run_bulk("bulk", "status", str(folder), "--json")
+    assert done.returncode == 3
+    found = json.loads(done.stdout)
+    pieces = len(names(folder / "pieces"))
+    assert (found["pieces"], found["finished_pieces"]) == (pieces + 1, pieces)
+    assert (found["lines"], found["finished_lines"]) == (12, 12 - piece[1] + 1)
+    assert found["lines_per_second"] == 50.0
+    assert found["seconds_left"] == (piece[1] - 1) / 50.0
+    assert found["retries"] == {"000002": 3}
+    (failed,) = found["failed"]
+    line = piece[1] + 1
+    assert failed == {
+        "line": line,
+        "file": f"{tmp_path}/in.txt",
+        "line_of_file": line + 1,
+        "error": "It is bad.",
+    }
+    (command,) = found["commands"]
+    expected = ("host", "pid", "workers", "pieces", "lines", "seconds", "retries")
+    assert command == {name: vars(beat)[name] for name in expected}
+
+
+def test_a_job_whose_time_is_over_ends_with_75_and_is_finished_later(
+    run_bulk: Run, job: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    join = ("bulk", "join", str(tmp_path / "job"), "--workers", "1", "--minutes", "100")
+    with monkeypatch.context() as patch:
+        patch.setattr("pellucid.cli.commands.bulk._end_of", lambda minutes: minutes - 100)
+        late = run_bulk(*join)
+        assert late.returncode == run_bulk(*job, "--minutes", "100").returncode == 75
+    assert late.stderr.startswith("warning: The time was too short for any piece. Give more")
+    assert "note: Not finished in time: " in late.stderr
+    assert not (tmp_path / "job" / "pieces" / "000000").exists()
+    assert not names(tmp_path / "job" / "claims")
+    assert run_bulk("bulk", "status", str(tmp_path / "job")).returncode == 0
+    assert run_bulk(*join).returncode == 0
+    # Finished work is finished, however late it is.
+    monkeypatch.setattr("pellucid.cli.commands.bulk._end_of", lambda minutes: minutes - 100)
+    assert run_bulk(*join).returncode == 0
+
+
+@pytest.fixture
+def large(
+    run_bulk: Run, job: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, ...]:
+    """A command whose files are large, in a folder where another command plans just now."""
+    monkeypatch.setattr("pellucid.bulk.planning.BYTES_A_PROCESS", 1)
+    monkeypatch.setattr("pellucid.cli.bulk.bulk_jobs._SECONDS_BETWEEN_LOOKS", 0.01)
+    folder = tmp_path / "large"
+    for name, data in {
+        "claims/plan": "elsewhere-1",
+        "workers/elsewhere-1": json.dumps(vars(Beat("elsewhere", 1))),
+    }.items():
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(data)
+    return tuple(str(folder) if word == str(tmp_path / "job") else word for word in job)
+
+
+def test_large_files_are_read_by_one_command_for_all(
+    run_bulk: Run, large: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pellucid.bulk.planning.Plan.read", None)
+    looks: list[bool] = []
+    look = Board.take_plan
+
+    def place_manifest(board: Board) -> bool:
+        looks.append(look(board))
+        if len(looks) == 5:  # Now the other command is done.
+            (tmp_path / "large" / "claims" / "plan").unlink()
+            shutil.copy(tmp_path / "job" / "manifest.json", tmp_path / "large")
+        return looks[-1]
+
+    monkeypatch.setattr(Board, "take_plan", place_manifest)
+    done = run_bulk(*large)
+    assert done.returncode == 0, done.stderr
+    assert looks == [False] * 5
+
+
+def test_a_command_does_not_wait_beyond_its_time_for_one_that_reads_large_files(
+    run_bulk: Run, large: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pellucid.cli.commands.bulk._end_of", lambda minutes: minutes - 100)
+    late = run_bulk(*large, "--minutes", "100")
+    assert late.returncode == 75
+    assert late.stderr == "note: Not finished in time: another command still reads the files.\n"
+    assert names(tmp_path / "large" / "claims") == ["plan"]
+
+
+def test_large_files_are_read_again_if_their_command_died_and_its_beats_are_no_other_job(
+    run_bulk: Run, large: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "large" / "workers" / "elsewhere-1").unlink()
+    done = run_bulk(*large)
+    assert done.returncode == 0, done.stderr
+    manifest = (tmp_path / "large" / "manifest.json").read_bytes()
+    assert manifest == (tmp_path / "job" / "manifest.json").read_bytes()
+    assert not names(tmp_path / "large" / "claims")

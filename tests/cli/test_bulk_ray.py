@@ -15,8 +15,12 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+import ray_stand_in
+
+from pellucid.cli.commands.bulk import _make_crew
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="needs the package ray")
 
@@ -221,3 +225,26 @@ def test_a_cluster_of_another_version_is_a_sentence(monkeypatch: pytest.MonkeyPa
         PellucidError, match=r"cannot be used: Version mismatch: .* Ray: 1\.0\. Check"
     ):
         on_ray.RayCrew("auto", "a:b", {"files": {}}, size=1)
+
+
+@pytest.mark.parametrize(
+    ("device", "size", "needs"),
+    [
+        ("cpu", ray_stand_in.CPUS, {"num_cpus": 1, "num_gpus": 0}),
+        ("cuda", ray_stand_in.GPUS, {"num_cpus": 1, "num_gpus": 1}),
+        ("cuda:1", ray_stand_in.GPUS, {"num_cpus": 1, "num_gpus": 1}),
+    ],
+)
+def test_an_actor_on_a_gpu_is_given_one(
+    monkeypatch: pytest.MonkeyPatch, device: str, size: int, needs: dict[str, int]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", ray_stand_in)
+    monkeypatch.setattr("pellucid.machine.devices._chosen", [device])
+    crew: Any = _make_crew(None, "local", {"files": {}})
+    try:
+        assert crew.size == size
+        assert ray_stand_in.needs == needs
+        # Of the devices it sees its own only, whose number is 0.
+        assert crew._hire.keywords["task"]["device"] == device.partition(":")[0]
+    finally:
+        crew.close()

@@ -69,3 +69,23 @@ def test_kills_in_every_phase_end_with_the_same_bytes(
         done = train(run, NEVER)
         assert done.returncode == 0, done.stderr
     assert fingerprints(tmp_path / "killed") == fingerprints(tmp_path / "whole")
+
+
+def test_a_kill_between_validations_loses_no_more_than_since_the_last_timed_checkpoint(
+    tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    recipe = write_recipe(tmp_path, SETTINGS | {"max_steps": 8, "validate_every": 7})
+    update = ("pellucid.training.update.step:Updater", "update")
+
+    def train(run: str, minutes: str, at_call: int) -> int:
+        words = ("train", str(recipe), "-o", str(tmp_path / run), "--set", minutes)
+        done = run_python("-c", DIE_AT_CALL, *update, str(at_call), *words, kind=Forked)
+        return done.returncode
+
+    # Minutes that are over at once: every update is saved.
+    assert train("killed", "training.save_minutes=1e-9", 6) == -signal.SIGKILL
+    saved = max(path.name for path in (tmp_path / "killed" / "checkpoints").iterdir())
+    assert saved == "step-00000005"
+    assert train("killed", "training.save_minutes=1e-9", 0) == 0
+    assert train("whole", "training.save_minutes=0", 0) == 0
+    assert fingerprints(tmp_path / "killed") == fingerprints(tmp_path / "whole")

@@ -18,6 +18,10 @@ from multiprocessing import get_context
 from typing import Any
 
 CPUS = 2
+GPUS = 3
+
+needs: dict[str, float] = {}
+"""What each actor was given, as the driver asked for it last."""
 
 _PR_SET_PDEATHSIG = 1
 _state: dict[str, Any] = {}
@@ -41,8 +45,8 @@ def _need_cluster() -> None:
 
 
 def cluster_resources() -> dict[str, float]:
-    """Say how many processors there are."""
-    return {"CPU": float(CPUS)}
+    """Say how many processors and GPUs there are."""
+    return {"CPU": float(CPUS), "GPU": float(GPUS)}
 
 
 def put(value: Any) -> Any:
@@ -92,8 +96,9 @@ class _Class:
         return _Handle(self._kind, arguments)
 
 
-def remote(**_: Any) -> Any:
+def remote(**asked: Any) -> Any:
     """Make a class one of actors."""
+    needs.update(asked)
     return _Class
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import secrets
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from pellucid.bulk.manifest import Manifest, ShardPiece
 from pellucid.bulk.shared_folder import Store
@@ -26,7 +28,11 @@ PIECES = "pieces"
 CLAIMS = "claims"
 WORKERS = "workers"
 FAILED = "failed"
+RETRIES = "retries"
 FAILED_LIST = "failed.tsv"
+
+PLAN = "plan"
+"""The name of the claim of the command that plans the job."""
 
 SECONDS_BETWEEN_BEATS = 5.0
 # Time without a beat after which a worker's pieces are free again: twelve beats, since a store may
@@ -35,6 +41,9 @@ SECONDS_TO_DIE = 60.0
 
 # Age at which half-written files belong to no command that lives, however slow its disk is.
 _SECONDS_TO_TIDY = 600.0
+
+# What `pellucid bulk status --json` tells of a command.
+_SHOWN_OF_BEATS = ("host", "pid", "workers", "pieces", "lines", "seconds", "retries")
 
 # Lines of a piece, from 0, with the reason.
 Failures = Sequence[tuple[int, str]]
@@ -111,6 +120,7 @@ class Board:
     Attributes:
         patience: seconds after which another command that translates no line is not waited for,
             besides `SECONDS_TO_DIE`.
+        num_finished: the number of pieces that this command finished.
         done: the names of finished pieces, when this command looked last.
         is_finished: whether those were all.
     """
@@ -125,6 +135,7 @@ class Board:
         self._mine: set[str] = set()
         self._seen: dict[str, _Watched] = {}
         self.patience = 0.0
+        self.num_finished = 0
         self.done: set[str] = set()
         self.is_finished = False
 
@@ -133,8 +144,12 @@ class Board:
         self.done = self.store.names(PIECES)
         self.is_finished = all(piece.name in self.done for piece in self.manifest.pieces)
 
-    def take(self) -> ShardPiece | None:
-        """Claim a piece; None if none is free now.
+    def left(self) -> list[ShardPiece]:
+        """List the pieces that were not finished when this command looked last."""
+        return [piece for piece in self.manifest.pieces if piece.name not in self.done]
+
+    def take(self, most_lines: float = math.inf) -> ShardPiece | None:
+        """Claim a piece of at most so many lines; None if none is free now.
 
         Pieces of commands that have died or stand still come last, so that each has time to show
         that it lives.
@@ -142,29 +157,40 @@ class Board:
         self.send_beat(at_once=not self._mine)  # A claim without a beat would be free.
         self.look()
         claims = self.store.names(CLAIMS)
-        left = [piece for piece in self.manifest.pieces if piece.name not in self.done]
-        others = [piece for piece in left if piece.name not in self._mine]
+        fitting = [piece for piece in self.left() if piece.lines <= most_lines]
+        others = [piece for piece in fitting if piece.name not in self._mine]
         # Free ones first. `sorted` keeps the order of the others, so that shards are read
         # forward.
         for piece in sorted(others, key=lambda piece: piece.name in claims):
             name = f"{CLAIMS}/{piece.name}"
             if piece.name in claims:
-                if not self._is_free(piece):
+                if not self._is_free(piece.name):
                     continue
                 # Two commands may do this at once; then both compute the same bytes.
                 self.store.delete(name)
-                self.beat.retries += 1
+                self.count_retry(piece)
             if self.store.create(name, self._name.encode()):
                 self._mine.add(piece.name)
                 return piece
         return None
 
-    def _is_free(self, piece: ShardPiece) -> bool:
-        """Tell whether the command that claimed a piece has died, or makes no progress."""
+    def take_plan(self) -> bool:
+        """Claim the planning of the job; False while another command is at it."""
+        if PLAN in self.store.names(CLAIMS):
+            if not self._is_free(PLAN):
+                return False
+            self.store.delete(f"{CLAIMS}/{PLAN}")
+        self.send_beat(at_once=True)
+        is_mine = self.store.create(f"{CLAIMS}/{PLAN}", self._name.encode())
+        self._mine |= {PLAN} if is_mine else set()
+        return is_mine
+
+    def _is_free(self, name: str) -> bool:
+        """Tell whether the command that claimed something has died, or makes no progress."""
         try:
-            owner = self.store.read(f"{CLAIMS}/{piece.name}").decode()
+            owner = self.store.read(f"{CLAIMS}/{name}").decode()
             # Without hard links, the content of a claim comes after its name.
-            seen = self._watch(owner) if owner else self._watch_beat(piece.name, b"")
+            seen = self._watch(owner) if owner else self._watch_beat(name, b"")
         except InputFileNotFoundError:
             return True
         # Not among those of this command, although it wrote it: an answer of the disk was lost.
@@ -216,7 +242,29 @@ class Board:
             # Before the piece: once that is there, its failures are not written again.
             self.store.write(f"{FAILED}/{piece.name}", json.dumps(failures).encode())
         self.store.write(f"{PIECES}/{piece.name}", body.encode())
+        self.num_finished += 1
         self.give_up(piece)
+
+    def count_retry(self, piece: ShardPiece | None) -> None:
+        """Count a worker that ended too soon, or a piece that is taken from another command.
+
+        Args:
+            piece: what is computed again; its count stays in the job. None if the worker had none.
+        """
+        self.beat.retries += 1
+        if piece is not None:
+            # Two commands that count at once lose one: this is only for people to read.
+            count = self.retries([piece.name]).get(piece.name, 0) + 1
+            self.store.write(f"{RETRIES}/{piece.name}", f"{count}".encode())
+
+    def retries(self, names: Iterable[str] | None = None) -> dict[str, int]:
+        """Read how often pieces were begun again, all of them if none is named."""
+        found = {}
+        for name in sorted(self.store.names(RETRIES) if names is None else names):
+            # Without hard links the content of a file comes after its name.
+            with suppress(InputFileNotFoundError, ValueError):
+                found[name] = int(self.store.read(f"{RETRIES}/{name}"))
+        return found
 
     def give_up(self, piece: ShardPiece) -> None:
         """Give up the claim of a piece."""
@@ -228,7 +276,7 @@ class Board:
         now = time.monotonic()
         if at_once or now - self._last_beat >= SECONDS_BETWEEN_BEATS:
             self._last_beat = now
-            self.beat.pieces = sorted(map(int, self._mine))
+            self.beat.pieces = sorted(map(int, self._mine - {PLAN}))
             self.beat.seconds = now - self._begun
             self.beat.time = time.time()
             self.store.write(f"{WORKERS}/{self._name}", json.dumps(asdict(self.beat)).encode())
@@ -241,36 +289,50 @@ class Board:
         self.store.delete(f"{WORKERS}/{self._name}")
         for name in self.store.names(WORKERS):
             with suppress(InputFileNotFoundError):
-                # One that was taken for dead beats again.
-                if self._watch(name).is_dead():
+                # One that was taken for dead beats again, and those that live leave now as well.
+                if self.is_finished or self._watch(name).is_dead():
                     self.store.delete(f"{WORKERS}/{name}")
-        for folder in (PIECES, CLAIMS, FAILED, WORKERS):
+        for folder in (PIECES, CLAIMS, FAILED, WORKERS, RETRIES):
             self.store.tidy(folder, _SECONDS_TO_TIDY)
 
-    def describe(self, most: int = 4) -> str:
-        """Describe the state of the job: what is done, how fast, and by which commands."""
+    def measure(self) -> dict[str, Any]:
+        """Measure the job: what is done, how fast, and by which commands; see `pellucid bulk`."""
         self.look()
         beats = self._living()
         finished = [piece.lines for piece in self.manifest.pieces if piece.name in self.done]
         lines = sum(finished) + sum(beat.partial for beat in beats)
-        rate = sum(beat.lines / max(1.0, beat.seconds) for beat in beats)
+        rate = math.fsum(beat.lines / max(1.0, beat.seconds) for beat in beats)
+        return {
+            "pieces": len(self.manifest.pieces),
+            "finished_pieces": len(finished),
+            "lines": self.manifest.num_lines,
+            "finished_lines": lines,
+            "lines_per_second": rate,
+            "seconds_left": (self.manifest.num_lines - lines) / rate if rate else None,
+            "commands": [{name: getattr(beat, name) for name in _SHOWN_OF_BEATS} for beat in beats],
+        }
+
+    def describe(self, found: Mapping[str, Any] | None = None, *, most: int = 4) -> str:
+        """Describe the state of the job, as it was measured or is measured now."""
+        found = found or self.measure()
         progress = describe_progress(
             # The sum of the speeds of all commands, put as if they had worked for a thousand
             # seconds.
-            lines,
-            total=self.manifest.num_lines,
-            before=round(lines - 1000 * rate),
+            found["finished_lines"],
+            total=found["lines"],
+            before=round(found["finished_lines"] - 1000 * found["lines_per_second"]),
             seconds=1000,
         )
-        words = f"{len(finished):,} of {count_of(len(self.manifest.pieces), 'piece')}, {progress}"
-        if retries := sum(beat.retries for beat in beats):
+        commands = found["commands"]
+        words = f"{found['finished_pieces']:,} of {count_of(found['pieces'], 'piece')}, {progress}"
+        if retries := sum(one["retries"] for one in commands):
             words += f", {count_of(retries, 'retry', 'retries')}"
-        for number, beat in enumerate(beats[:most]):
-            pieces = "".join(f" {piece}" for piece in beat.pieces[:most])
-            workers = count_of(beat.workers, "worker")
-            words += f"{',' if number else ';'} {beat.host} ({workers}, pieces{pieces})"
-        if len(beats) > most:
-            words += f" and {len(beats) - most:,} more"
+        for number, one in enumerate(commands[:most]):
+            pieces = "".join(f" {piece}" for piece in one["pieces"][:most])
+            workers = count_of(one["workers"], "worker")
+            words += f"{',' if number else ';'} {one['host']} ({workers}, pieces{pieces})"
+        if len(commands) > most:
+            words += f" and {len(commands) - most:,} more"
         return words
 
     def failures(self) -> Iterator[tuple[ShardPiece, int, str]]:

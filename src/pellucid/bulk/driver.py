@@ -7,6 +7,7 @@ loses the pieces that it had begun.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
@@ -123,6 +124,8 @@ class Driver:
         check: looks at the identity of a new worker, and raises if it does not belong.
         first: a worker that has been checked already.
         say: takes a sentence about the progress now and then.
+        until: the ``time.monotonic()`` before which it ends, with unfinished pieces given up;
+            nothing begins that would not end in time, by what windows took so far.
     """
 
     def __init__(
@@ -133,6 +136,7 @@ class Driver:
         read: Callable[[ShardPiece], bytes],
         check: Callable[[Mapping[str, Any]], None],
         say: Callable[[str], None],
+        until: float = math.inf,
         first: Worker | None = None,
     ) -> None:
         self._board = board
@@ -140,18 +144,20 @@ class Driver:
         self._read = read
         self._check = check
         self._say = say
+        self._until = until
         self._todo: deque[WorkerWindow] = deque()
         self._begun: dict[int, _Begun] = {}
         self._at_work: dict[Worker, deque[WorkerWindow]] = {} if first is None else {first: deque()}
-        # Seconds that workers have been at their windows, and the most that one took.
+        # Seconds that workers have been at their windows, the most that one took, and the time in
+        # which any worker was at one.
         self._waited: dict[Worker, float] = defaultdict(float)
-        self._longest = 0.0
+        self._longest = self._busy = 0.0
         self._num_starting = self._num_deaths = self._num_bad_starts = 0
         self._next_look = 0.0
         self._next_words = time.monotonic() + _SECONDS_TO_WORDS
 
-    def run(self) -> None:
-        """Work until no piece of the job is left.
+    def run(self) -> bool:
+        """Work until no piece of the job is left; return False if time ran out before.
 
         Raises:
             PellucidError: a worker does not start, does not belong, or the disk is full.
@@ -159,6 +165,8 @@ class Driver:
         try:
             while not (self._board.is_finished and not self._begun):
                 self._share_out()
+                if self._is_late():
+                    break
                 self._wait()
                 self._end_idle_workers()
                 self._board.beat.workers = self._num_hired()
@@ -169,6 +177,7 @@ class Driver:
         finally:
             self._crew.close()
             self._board.leave()
+        return self._board.is_finished and not self._begun
 
     def _share_out(self) -> None:
         """Give windows to workers; start workers once there is something to do."""
@@ -177,7 +186,9 @@ class Driver:
             # While no worker is ready, windows wait, unless the first ones are yet to be started.
             is_full = self._num_hired() > 0
             if worker is not None:
-                is_full = len(self._at_work[worker]) == _IN_FLIGHT
+                owed = len(self._at_work[worker])
+                needed = (owed + 1) * self._longest - self._waited[worker]
+                is_full = owed == _IN_FLIGHT or needed > self._until - time.monotonic()
             if is_full or not (self._todo or self._begin_piece()):
                 return
             # Only now: a job without work left must not load models.
@@ -188,6 +199,25 @@ class Driver:
                 self._at_work[worker].append(self._todo.popleft())
                 worker.send_window(self._at_work[worker][-1])
 
+    def _is_late(self) -> bool:
+        """Tell whether nothing that is left would end in time."""
+        if time.monotonic() >= self._until:
+            return True
+        if self._num_starting or any(self._at_work.values()) or self._until == math.inf:
+            return False
+        # Workers without a window, which were not given those that wait.
+        most = self._most_lines()
+        return bool(self._todo) or all(piece.lines > most for piece in self._board.left())
+
+    def _most_lines(self) -> float:
+        """Compute how many more lines would be translated in time, at the speed so far."""
+        done = self._board.beat.lines
+        if not done:
+            return math.inf
+        owed = sum(begun.missing for begun in self._begun.values())
+        seconds = self._until - time.monotonic() - self._longest
+        return seconds * done / max(self._busy, 1e-9) - owed
+
     def _num_hired(self) -> int:
         return len(self._at_work) + self._num_starting
 
@@ -195,7 +225,7 @@ class Driver:
         """Take a piece and cut it into windows; False if none is free."""
         if time.monotonic() < self._next_look:
             return False
-        piece = self._board.take()
+        piece = self._board.take(self._most_lines())
         self._drop_done()
         if piece is None:
             self._next_look = time.monotonic() + SECONDS_BETWEEN_BEATS  # Others work on the rest.
@@ -215,6 +245,7 @@ class Driver:
         for worker, windows in self._at_work.items():
             if windows:
                 self._waited[worker] += passed
+        self._busy += passed * any(self._at_work.values())
         for worker, reply in replies:
             if isinstance(reply, Exception):
                 self._lose(worker, reply)
@@ -282,7 +313,7 @@ class Driver:
         is_hopeless = self._num_deaths > _MOST_DEATHS * self._crew.size
         if isinstance(error, InputError) or is_hopeless or self._num_bad_starts == MOST_BAD_STARTS:
             raise error
-        self._board.beat.retries += 1
+        self._board.count_retry(windows[0].piece if windows else None)
         if windows:  # It was working on the first.
             blamed = windows.popleft()
             again = [*_retry(blamed, error), *windows]

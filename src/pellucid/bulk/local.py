@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -25,9 +25,11 @@ class LocalWorker(Child):
 
     Attributes:
         num_owed: the number of its replies that are to come, of which its start is the first.
+        device: what it was given of the devices that workers share out.
     """
 
     num_owed = 1
+    device = ""
     _ticks: int | None = None
     _seconds_still = 0.0
 
@@ -58,17 +60,33 @@ class LocalCrew:
         task: its task.
         size: the number of processes.
         threads: the threads of each.
+        devices: what they share out by turns, see `share_devices`.
     """
 
-    def __init__(self, run: str, task: Mapping[str, Any], *, size: int, threads: int) -> None:
+    def __init__(
+        self,
+        run: str,
+        task: Mapping[str, Any],
+        *,
+        size: int,
+        threads: int,
+        devices: Sequence[str] = ("",),
+    ) -> None:
         self.size = size
+        self._devices = devices
         self._run = run
         self._arguments = {"task": dict(task), "threads": threads}
         self._workers: list[LocalWorker] = []
 
     def start(self) -> None:
         """Start one more worker."""
-        self._workers.append(LocalWorker(self._run, self._arguments, advice=ADVICE))
+        taken = [worker.device for worker in self._workers]
+        # One that ended has left its device to the next one.
+        device = min(self._devices, key=taken.count)
+        arguments = {**self._arguments, "visible": device}
+        worker = LocalWorker(self._run, arguments, advice=ADVICE)
+        worker.device = device
+        self._workers.append(worker)
 
     def receive(self, seconds: float) -> list[tuple[Worker, Any]]:
         """Wait so long for replies; an exception is the end of a worker."""

@@ -20,6 +20,10 @@ from pellucid.bulk.driver import Worker, WorkerWindow
 from pellucid.bundle import resolve_model
 from pellucid.errors import PellucidError, need_library
 from pellucid.files import read_bytes
+from pellucid.machine.devices import CPU
+
+# Ray's names of what an actor has one of.
+_KINDS = ("CPU", "GPU")
 
 SECONDS_TO_JOIN = 90.0
 # Time in which a cluster must start its first worker.
@@ -79,13 +83,13 @@ class RayWorker:
 
 
 class RayCrew:
-    """Actors, with one processor each.
+    """Actors, with one processor each, or one GPU.
 
     Args:
         address: of the cluster; ``auto`` finds one, ``local`` starts one on this machine.
         make: the class of the work, as ``module:class``.
         task: its task.
-        size: the number of actors; None for one a processor.
+        size: the number of actors; None for one a processor, or one a GPU if they compute there.
 
     Raises:
         InputError: Ray is not installed.
@@ -118,12 +122,14 @@ class RayCrew:
                 stdout=subprocess.DEVNULL,
                 process_group=0,
             )
-            self.size = size or int(self._ray.cluster_resources().get("CPU", 1))
+            # Of devices, an actor sees those only that Ray gave it.
+            is_on_gpu = task.get("device", CPU) != CPU
+            self.size = size or int(self._ray.cluster_resources().get(_KINDS[is_on_gpu], 1))
             files: dict[str, bytes] = {}
             packed = _rename(task, lambda name: _pack(name, files))
             # The files travel once to each machine, not with each actor.
             arguments = {"make": make, "task": packed, "files": self._ray.put(files)}
-            actor = self._ray.remote(num_cpus=1)(Actor)
+            actor = self._ray.remote(num_cpus=1, num_gpus=int(is_on_gpu))(Actor)
             self._hire = partial(actor.remote, **arguments)
 
     def start(self) -> None:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, BinaryIO, cast
 
 from pellucid.bulk.manifest import Manifest, Shard, ShardPiece
-from pellucid.bulk.shared_folder import open_file, reaching
+from pellucid.bulk.shared_folder import is_remote, open_file, reaching
 from pellucid.errors import ConfigurationError, DataError, need_library
 from pellucid.text.reading.lines import (
     LONGEST_LINE,
@@ -29,18 +29,27 @@ from pellucid.text.reading.row_sides import (
     text_of,
 )
 
+# Bytes of a file that are hashed as a whole by one process.
+PART_BYTES = 256_000_000
+
 _CHUNK = 1 << 20
 _USUAL_NAMES = (("text", *SOURCE_NAMES), TARGET_NAMES)
 _BREAKS = re.compile(r"[\n\r\t]+")
 
 
-def plan_shard(path: str, task: Mapping[str, Any], piece_bytes: int) -> Shard:
-    """Read a shard through, and cut it at line ends.
+def cut_shard(
+    path: str, task: Mapping[str, Any], piece_bytes: int
+) -> tuple[Shard, list[tuple[int, int | None]]]:
+    """Look at the beginning of a shard, and cut it into parts that are read apart.
 
     Args:
         path: a file or an address.
         task: the job's task, with the kind of its shards and the columns that were named.
         piece_bytes: bytes of a piece, after which it ends with its line.
+
+    Returns:
+        The shard, without pieces, and where parts of its unpacked text begin and end, each of them
+        whole pieces. What is packed or far away is one part, whose end is not known.
 
     Raises:
         ConfigurationError: it lacks a column.
@@ -54,19 +63,17 @@ def plan_shard(path: str, task: Mapping[str, Any], piece_bytes: int) -> Shard:
     columns: list[Any] = []
     if kind in ("jsonl", "parquet"):
         columns = [name or other for name, other in zip(wanted, usual, strict=True)]
-    pieces: list[tuple[int, int, str]] = []
     stream, size = _open(path, kind, columns)
     with _reading(path), stream:
         # One byte more than a line may have, to tell a line that is too long from the longest
         # one.
-        rest = stream.readline(LONGEST_LINE + 1)
+        first = stream.readline(LONGEST_LINE + 1)
         # Archives and UTF-16 are refused here, before a worker meets them.
-        line = next(split_lines(io.BytesIO(rest), path, keeps_damaged=True), "")
+        line = next(split_lines(io.BytesIO(first), path, keeps_damaged=True), "")
         if kind == "tsv" and line:
             columns, has_names = _find_columns(wanted, line.split("\t"), path)
             if has_names:
-                start = len(rest)
-                rest = b""
+                start = len(first)
         if len(set(columns)) < len(columns):
             raise ConfigurationError(
                 f"Source and target must be two columns, but are one of {path}. Name both, with "
@@ -75,14 +82,48 @@ def plan_shard(path: str, task: Mapping[str, Any], piece_bytes: int) -> Shard:
         row = read_row(kind, line, columns, f"{path}:1") if kind == "jsonl" else ()
         if isinstance(row, Fault) and row.kind.startswith("no "):
             raise DataError(f"{row.sentence} Or name another key with --column.")
-        while data := rest + stream.read(max(0, piece_bytes - len(rest))):
+        shard = Shard(path, size, columns, start, [])
+        if is_remote(path) or not stream.seekable():
+            return shard, [(start, None)]
+        parts: list[tuple[int, int | None]] = []
+        end = start
+        while end < size:
+            begun = end
+            while end < size and end - begun < PART_BYTES:
+                # As `hash_pieces` does, which reads what is only skipped here.
+                stream.seek(end + piece_bytes - 1)
+                stream.readline()
+                end = min(size, stream.tell())
+            parts.append((begun, end))
+        return shard, parts
+
+
+def hash_pieces(
+    path: str, kind: str, columns: Sequence[Any], start: int, end: int | None, piece_bytes: int
+) -> list[tuple[int, int, str]]:
+    """Read a part of a shard through, and cut it into pieces at line ends.
+
+    Returns:
+        Those of `Shard.pieces`.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    pieces = []
+    stream, _ = _open(path, kind, columns)
+    with _reading(path), stream:
+        if stream.seekable():
+            stream.seek(start)
+        else:
+            stream.read(start)  # A line of names at most.
+        while (end is None or start < end) and (data := stream.read(piece_bytes)):
             # Pieces end with lines, so that each can be read by itself.
             data += b"" if data.endswith(b"\n") else stream.readline()
             lines = data.count(b"\n") + (not data.endswith(b"\n"))
             # With the hash: a shard that is changed later would give lines to the wrong results.
             pieces.append((len(data), lines, hashlib.sha256(data).hexdigest()))
-            rest = b""
-    return Shard(path, size, columns, start, pieces)
+            start += len(data)
+    return pieces
 
 
 class ShardReader:

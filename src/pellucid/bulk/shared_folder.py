@@ -188,7 +188,7 @@ def reaching(place: str, *, is_read: bool = False) -> Iterator[None]:
         yield
     except (PellucidError, FileExistsError, EOFError):
         raise
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise InputFileNotFoundError(f"{place} must exist, but does not ({error}).") from error
     except Exception as error:
         if isinstance(error, OSError) and not is_remote(place):

@@ -29,12 +29,15 @@ EXIT_CODES = {
     1: "the machine failed, training diverged, or a check found something",
     2: "a mistaken command, or input that was refused",
     3: "done, but some lines failed",
+    75: "not finished in the time that was given: the same command goes on",
     129: "a training whose terminal was closed, which saves first (SIGHUP)",
     130: "stopped by Ctrl-C",
     143: "stopped by SIGTERM",
 }
 CHECK_FAILED = 1
 LINES_FAILED = 3
+NOT_FINISHED = 75
+"""EX_TEMPFAIL of the system's ``sysexits.h``, by which schedulers try again."""
 
 ERROR = "error: "
 """The beginning of a line that ``--quiet`` keeps."""

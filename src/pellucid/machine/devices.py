@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 CPU = "cpu"
 """The processor, which is the default: docs/decisions/0033."""
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+"""The variable by which a process sees some devices of a machine only."""
+
 _chosen: list[str] = []
 """The device that the command in progress was given, if any."""
 
@@ -37,6 +41,23 @@ def use_device(name: str | None) -> None:
 def device_in_use() -> str:
     """Return the device for models that name none."""
     return _chosen[0] if _chosen else CPU
+
+
+def share_devices(device: str) -> list[str]:
+    """List what processes share out by turns, if they compute on a device.
+
+    Args:
+        device: one that was found; ``cuda`` stands for all that there are.
+
+    Returns:
+        Values of `VISIBLE`, with each of which a process sees one device; an empty one leaves it.
+    """
+    if device != "cuda":
+        return [""]
+    count, _ = _count_devices()
+    # A scheduler may have shared out the machine already, by numbers or by names.
+    seen = os.environ.get(VISIBLE) or ",".join(map(str, range(count)))
+    return seen.split(",")[:count]
 
 
 def choose_device(asked: str) -> torch.device:

@@ -10,102 +10,23 @@ import lzma
 import os
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tame_crew import TASK, TEXT, TameCrew, drive, make_job, plan_shard, read_pieces
 
 from pellucid.bulk import board as board_module
 from pellucid.bulk.board import Beat, Board
 from pellucid.bulk.collect import collect_lines
 from pellucid.bulk.driver import MOST_BAD_STARTS, Driver, WorkerWindow, cut_windows
 from pellucid.bulk.manifest import Manifest, ShardPiece, read_manifest, write_manifest
-from pellucid.bulk.shards import ShardReader, plan_shard, read_row
+from pellucid.bulk.shards import ShardReader, read_row
 from pellucid.bulk.shared_folder import Store
 from pellucid.errors import ConfigurationError, InputError, PellucidError
 from pellucid.text.reading.row_sides import Fault
-
-TASK = {"kind": "lines", "score": False, "column": None, "into": None, "form": "plain"}
-
-
-class Tame:
-    """A worker without a process: it shouts, and dies of some windows."""
-
-    def __init__(self, crew: TameCrew, kills: Callable[[WorkerWindow], bool]) -> None:
-        self.replies: deque[Any] = deque([[[], []]])
-        self._crew, self._kills = crew, kills
-        self.is_still = False
-
-    def send_window(self, window: WorkerWindow) -> None:
-        if self.replies and isinstance(self.replies[-1], Exception):
-            return
-        self._crew.seen.append(window)
-        if self.is_still or (not window.error and self._crew.stops(window)):
-            self.is_still = True
-            return
-        if not window.error and self._kills(window):
-            self.replies.append(PellucidError("A worker was killed."))
-            return
-        lines = window.raw.decode().removesuffix("\n").split("\n")
-        assert len(lines) == window.lines
-        failed = [(i, window.error) for i in range(len(lines)) if window.error]
-        shouted = "".join("\n" if window.error else f"{line.upper()}\n" for line in lines)
-        self.replies.append([shouted, failed])
-
-
-class TameCrew:
-    """Workers without processes."""
-
-    def __init__(self, size: int, kills: Callable[[WorkerWindow], bool] = lambda _: False) -> None:
-        self.size, self._kills = size, kills
-        self.seen: list[WorkerWindow] = []
-        self.workers: list[Tame] = []
-        self.num_deaths = 0
-        self.stops: Callable[[WorkerWindow], bool] = lambda _: False
-
-    def start(self) -> None:
-        self.workers.append(Tame(self, self._kills))
-
-    def receive(self, seconds: float) -> list[tuple[Any, Any]]:
-        found = [(one, one.replies.popleft()) for one in list(self.workers) if one.replies]
-        for worker, reply in found:
-            if isinstance(reply, Exception):
-                self.num_deaths += 1
-                self.workers.remove(worker)
-        return found
-
-    def drop(self, worker: Tame) -> None:
-        self.num_deaths += 1
-        self.workers.remove(worker)
-
-    def close(self) -> None:
-        self.workers.clear()
-
-
-def make_job(folder: Path, text: str, *, place: str = "", piece_bytes: int = 40) -> Board:
-    """Plan a job of one shard."""
-    (folder / "in.txt").write_text(text)
-    shard = plan_shard(str(folder / "in.txt"), TASK, piece_bytes)
-    store = Store(place or str(folder / "job"))
-    manifest = Manifest(TASK, {}, [shard])
-    assert write_manifest(store, manifest)
-    return Board(store, manifest)
-
-
-def drive(board: Board, crew: TameCrew, check: Callable[[Any], None] = lambda _: None) -> None:
-    with closing(ShardReader(board.manifest)) as reader:
-        Driver(board, crew, read=reader.read, check=check, say=print).run()
-
-
-def read_pieces(manifest: Manifest, pieces: Iterable[ShardPiece]) -> list[bytes]:
-    with closing(ShardReader(manifest)) as reader:
-        return [reader.read(piece) for piece in pieces]
-
-
-TEXT = "".join(f"line {number}\n" for number in range(60))
 
 
 def test_manifest_is_read_as_it_was_written_and_only_once(tmp_path: Path) -> None:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pellucid.bulk.board import FAILED_LIST, Board
+from pellucid.bulk.board import CLAIMS, FAILED_LIST, WORKERS, Board
 from pellucid.bulk.collect import collect_lines, collect_pairs
-from pellucid.bulk.driver import MOST_BAD_STARTS, Crew, Driver, Worker
+from pellucid.bulk.driver import MOST_BAD_STARTS, SECONDS_TO_ANSWER, Crew, Driver, Worker
 from pellucid.bulk.manifest import Manifest, read_manifest, write_manifest
-from pellucid.bulk.shards import ShardReader, plan_shard
+from pellucid.bulk.planning import Plan
+from pellucid.bulk.shards import ShardReader
 from pellucid.bulk.shared_folder import Store, find_files, is_remote, open_file, reaching
-from pellucid.cli.ending import LINES_FAILED, note, warn
+from pellucid.cli.ending import LINES_FAILED, NOT_FINISHED, note, warn
 from pellucid.cli.lines.resumable import describe_difference
-from pellucid.cli.lines.streams import is_json_lines, open_output
+from pellucid.cli.lines.streams import is_json_lines, open_output, to_json_line
 from pellucid.errors import InputError, InputFileNotFoundError
 from pellucid.files import endings, refuse_pipe
+from pellucid.machine.hardware import threads_in_use
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.row_sides import kind_of_document
 
@@ -28,6 +32,8 @@ MACHINE = {"the version of PyTorch", "the processor", "the engine"}
 
 # The fewest lines that are worth another worker.
 LINES_A_WORKER = 500
+
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 _KINDS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
@@ -42,6 +48,7 @@ def begin(
     *,
     piece_bytes: int,
     any_machine: bool,
+    until: float,
 ) -> int:
     """Begin a job, or resume it if its folder holds it already; return the exit code.
 
@@ -52,6 +59,7 @@ def begin(
         make_crew: makes the workers.
         piece_bytes: bytes of a piece.
         any_machine: True to accept workers that compute with other instructions.
+        until: when the command ends, see `Driver`.
 
     Raises:
         InputError: the folder holds another job, or something else.
@@ -65,21 +73,46 @@ def begin(
             manifest = read_manifest(store)
         except InputFileNotFoundError:
             # A hidden file is the manifest that another command is about to place.
-            if not is_remote(place) and list(Path(place).glob("[!.]*")):
+            others = set() if is_remote(place) else {*Path(place).glob("[!.]*")}
+            if Path(place).is_file() or {path.name for path in others} - {CLAIMS, WORKERS}:
                 raise
             for sentence in warnings:
                 warn(sentence)
-            shards = [plan_shard(path, task, piece_bytes) for path in inputs]
-            manifest = Manifest(task, dict(identity), shards)
-            if not write_manifest(store, manifest):  # Another command was faster.
-                manifest = read_manifest(store)
+            board = Board(store, Manifest(task, dict(identity), []))
+            planned = _plan(board, Plan(inputs, task, piece_bytes), until)
+            if planned is None:
+                note("Not finished in time: another command still reads the files.")
+                return NOT_FINISHED
+            manifest = planned
         _check(manifest, dict(identity), place=place, any_machine=any_machine)
         if [shard.path for shard in manifest.shards] != list(inputs):
             raise InputError(
                 f"A folder must hold one job, but that in {place} has other inputs. Choose another "
                 "folder."
             )
-        return _work(store, manifest, crew, any_machine, first=worker)
+        return _work(store, manifest, crew, any_machine, until, first=worker)
+
+
+def _plan(board: Board, plan: Plan, until: float) -> Manifest | None:
+    """Plan a job, or wait for another command that does; None if that takes too long."""
+    store = board.store
+    # Much longer than a file takes: until then, whoever reads does not count as still.
+    board.patience = SECONDS_TO_ANSWER
+    try:
+        while plan.is_large:
+            is_mine = board.take_plan()
+            with suppress(InputFileNotFoundError):
+                return read_manifest(store)
+            if is_mine:
+                break
+            if time.monotonic() > until:
+                return None
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        manifest = replace(board.manifest, shards=plan.read(threads_in_use(), board.send_beat))
+        # False if another command was faster.
+        return manifest if write_manifest(store, manifest) else read_manifest(store)
+    finally:
+        board.leave()
 
 
 def _hire(crew: Crew) -> tuple[Worker, Any]:
@@ -97,7 +130,9 @@ def _hire(crew: Crew) -> tuple[Worker, Any]:
     raise reply
 
 
-def join_job(place: str, make_crew: MakeCrew, *, model: str | None, any_machine: bool) -> int:
+def join_job(
+    place: str, make_crew: MakeCrew, *, model: str | None, any_machine: bool, until: float
+) -> int:
     """Work on a job that another command began; return the exit code.
 
     Args:
@@ -105,6 +140,7 @@ def join_job(place: str, make_crew: MakeCrew, *, model: str | None, any_machine:
         make_crew: makes the workers.
         model: the place of the model on this machine, if it is another one.
         any_machine: True to accept workers that compute with other instructions.
+        until: when the command ends, see `Driver`.
     """
     store = Store(place)
     manifest = read_manifest(store)
@@ -112,13 +148,18 @@ def join_job(place: str, make_crew: MakeCrew, *, model: str | None, any_machine:
     if model is not None:
         files["model"] = [model, *files["model"][1:]]
     with closing(make_crew({**manifest.task, "files": files})) as crew:
-        return _work(store, manifest, crew, any_machine)
+        return _work(store, manifest, crew, any_machine, until)
 
 
 def _work(
-    store: Store, manifest: Manifest, crew: Crew, any_machine: bool, first: Worker | None = None
+    store: Store,
+    manifest: Manifest,
+    crew: Crew,
+    any_machine: bool,
+    until: float,
+    first: Worker | None = None,
 ) -> int:
-    """Work on a job until it is finished; return the exit code.
+    """Work on a job until it is finished or time runs out; return the exit code.
 
     That is 0 also if lines failed: a scheduler would run a finished job again.
     """
@@ -129,10 +170,21 @@ def _work(
     crew.size = min(crew.size, 1 + manifest.num_lines // LINES_A_WORKER)
     try:
         with closing(reader):
-            Driver(board, crew, read=reader.read, check=check, say=note, first=first).run()
+            driver = Driver(
+                board, crew, read=reader.read, check=check, say=note, until=until, first=first
+            )
+            is_finished = driver.run()
     except (KeyboardInterrupt, SystemExit):
         note(f"Finished pieces are kept in {store.place}. Give the same command again to resume.")
         raise
+    if not is_finished:
+        if not board.num_finished:
+            warn(
+                "The time was too short for any piece. Give more minutes (--minutes), or begin the "
+                "job in another folder with smaller pieces (--piece-bytes)."
+            )
+        note(f"Not finished in time: {board.describe()}. Give the same command again to go on.")
+        return NOT_FINISHED
     num_failed, shown = board.list_failures()
     if num_failed:
         lines = count_of(num_failed, "line")
@@ -158,12 +210,30 @@ def _check(
         )
 
 
-def show_status(place: str) -> int:
-    """Write the state of a job to standard output; return the exit code."""
+def show_status(place: str, *, is_json: bool) -> int:
+    """Write the state of a job to standard output; return the exit code.
+
+    Args:
+        place: the job's folder.
+        is_json: True for an object, with the retries of each piece and the lines that failed.
+    """
     store = Store(place)
     board = Board(store, read_manifest(store))
-    sys.stdout.write(f"{board.describe(most=1000)}\n")
-    return _judge(board)
+    found = board.measure()
+    if not is_json:
+        sys.stdout.write(f"{board.describe(found, most=1000)}\n")
+        return _judge(board)
+    failed = [
+        {
+            "line": piece.first + row,
+            "file": piece.shard.path,
+            "line_of_file": piece.row + row,
+            "error": sentence,
+        }
+        for piece, row, sentence in board.failures()
+    ]
+    sys.stdout.write(to_json_line({**found, "retries": board.retries(), "failed": failed}))
+    return LINES_FAILED if failed else 0
 
 
 def _judge(board: Board) -> int:

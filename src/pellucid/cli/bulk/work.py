@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -11,6 +12,7 @@ from pellucid.bulk.shards import read_row
 from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
 from pellucid.cli.lines.decoding_options import useless_options
 from pellucid.cli.lines.translation_job import TranslationJob
+from pellucid.machine.devices import VISIBLE
 from pellucid.machine.hardware import search_garbage_rarely, use_threads
 from pellucid.machine.processes import serve_parent
 from pellucid.text.reading.lines import split_lines
@@ -101,14 +103,20 @@ class Work:
             yield self._job.write(first + i, translation), translation.error
 
 
-def serve_windows(descriptor: int, task: Mapping[str, Any], threads: int) -> NoReturn:
+def serve_windows(
+    descriptor: int, task: Mapping[str, Any], threads: int, visible: str = ""
+) -> NoReturn:
     """Be a process of `pellucid.bulk.local`: introduce itself, then answer windows.
 
     Args:
         descriptor: the connection to its parent.
         task: the job's task.
         threads: the processor threads to use.
+        visible: the only device that it sees of those that workers share out, if any.
     """
+    if visible:
+        # Before PyTorch looks: also what it does on the first device is then done on this one.
+        os.environ[VISIBLE] = visible
 
     def set_up() -> Callable[[Callable[[], bytes]], Any]:
         work = Work(task, threads)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -72,7 +74,8 @@ Workers = Annotated[
         "--workers",
         metavar="N",
         min=1,
-        help="Workers of this command. [default: one a thread, on a GPU one]",
+        help="Workers of this command. [default: one a thread; with --device cuda one a GPU, which "
+        "they share out]",
     ),
 ]
 Ray = Annotated[
@@ -89,6 +92,20 @@ AnyMachine = Annotated[
         "--any-machine", help="Accept workers whose processors compute with other instructions."
     ),
 ]
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        "--minutes",
+        metavar="N",
+        min=0.01,
+        help="Time budget in minutes: no window begins that would not end in time; a job that is "
+        "not finished then ends with 75.",
+    ),
+]
+
+# For the last pieces on a slow disk; as in `pellucid.training.run.limit`.
+_SECONDS_TO_WRITE = 5.0
+_SHARE_TO_WRITE = 0.05
 
 
 @described(
@@ -121,6 +138,7 @@ def bulk_run(
     threads: Threads = None,
     device: Device = None,
     any_machine: AnyMachine = False,
+    minutes: Minutes = None,
     piece_bytes: int = PIECE_BYTES,
     **options: Any,
 ) -> int:
@@ -134,6 +152,7 @@ def bulk_run(
     With --score, shards hold pairs, and a result is the natural logarithm of a probability;
     --column and --into then name the columns of both sides.
     """
+    until = _end_of(minutes)
     from pellucid.cli.bulk import bulk_jobs
 
     check_rules(RULES, {"score": score, "json": json, **options})
@@ -143,7 +162,13 @@ def bulk_run(
     )
     make_crew = partial(_make_crew, workers, ray)
     return bulk_jobs.begin(
-        task, paths, output, make_crew, piece_bytes=piece_bytes, any_machine=any_machine
+        task,
+        paths,
+        output,
+        make_crew,
+        piece_bytes=piece_bytes,
+        any_machine=any_machine,
+        until=until,
     )
 
 
@@ -160,19 +185,32 @@ def bulk_join(
     threads: Threads = None,
     device: Device = None,
     any_machine: AnyMachine = False,
+    minutes: Minutes = None,
 ) -> int:
     """Work on a job that another command began, from any machine that reaches its folder."""
+    until = _end_of(minutes)
     from pellucid.cli.bulk import bulk_jobs
 
     make_crew = partial(_make_crew, workers, ray)
-    return bulk_jobs.join_job(folder, make_crew, model=model, any_machine=any_machine)
+    return bulk_jobs.join_job(folder, make_crew, model=model, any_machine=any_machine, until=until)
 
 
-def bulk_status(folder: Job) -> int:
-    """Show what of a job is done, and by which commands; ends with 3 if lines failed."""
+def _end_of(minutes: float | None) -> float:
+    """Return the ``time.monotonic()`` at which a command must end that has so many minutes."""
+    if minutes is None:
+        return math.inf
+    seconds = 60 * minutes
+    return time.monotonic() + seconds - min(_SECONDS_TO_WRITE, _SHARE_TO_WRITE * seconds)
+
+
+def bulk_status(folder: Job, json: Json = False) -> int:
+    """Show what of a job is done, and by which commands; ends with 3 if lines failed.
+
+    With --json, also how often each piece was begun again, and every line that failed.
+    """
     from pellucid.cli.bulk import bulk_jobs
 
-    return bulk_jobs.show_status(folder)
+    return bulk_jobs.show_status(folder, is_json=json)
 
 
 @described(back_translation=("TAG", "Swap the sides of pairs, and begin translations with TAG."))
@@ -192,7 +230,7 @@ def bulk_collect(
 
 
 def _make_crew(workers: int | None, ray: str | None, task: Mapping[str, Any]) -> Crew:
-    from pellucid.machine.devices import CPU, device_in_use
+    from pellucid.machine.devices import CPU, device_in_use, share_devices
     from pellucid.machine.hardware import share_threads, threads_in_use
 
     # Not in the manifest: workers that join the job may compute on another device.
@@ -200,12 +238,19 @@ def _make_crew(workers: int | None, ray: str | None, task: Mapping[str, Any]) ->
     if ray is not None:
         from pellucid.bulk.on_ray import RayCrew
 
+        # An actor sees one device, whose number is 0.
+        task = {**task, "device": task["device"].partition(":")[0]}
         return RayCrew(ray, "pellucid.cli.bulk.work:Work", task, size=workers)
     from pellucid.bulk.local import LocalCrew
 
-    size = workers or (threads_in_use() if task["device"] == CPU else 1)
+    devices = share_devices(task["device"])
+    size = workers or (threads_in_use() if task["device"] == CPU else len(devices))
     return LocalCrew(
-        "pellucid.cli.bulk.work:serve_windows", task, size=size, threads=share_threads(size)
+        "pellucid.cli.bulk.work:serve_windows",
+        task,
+        size=size,
+        threads=share_threads(size),
+        devices=devices,
     )
 
 
