@@ -3,8 +3,8 @@
     python benchmarks/claims/page.py                  # both pages and all pictures
     python benchmarks/claims/page.py --tables memory  # print every number behind a claim
 
-Parts that are missing are measured, but no times: `run.py` does that. Writes the table of verdicts
-in ``docs/claims.md``, the log in ``benchmarks/results/claims/README.md``, and
+Parts that are missing are measured, but no times: `run.py` does that. Writes the answers and
+verdicts in ``docs/claims.md``, the log in ``benchmarks/results/claims/README.md``, and
 ``docs/pictures/claims/CLAIM.svg``.
 """
 
@@ -31,18 +31,37 @@ PICTURES = ROOT / "docs" / "pictures" / "claims"
 
 OPENING = """# The claims, measured
 
-What five texts on self-attention and the Transformer claim, measured with `pellucid claim CLAIM
---full`. Each measurement is repeated with three or five *seeds*: a seed fixes the random numbers
-with which a training begins, or the sentences of a test. Numbers are averages over the seeds.
+Five texts explain self-attention and the Transformer, and what they claim can be measured. Here are
+18 questions with their answers. The table under each answer has what the texts say about it, a
+verdict on each statement, and the number that decided it.
 
-The answer comes first: yes, no, or only under a condition. **Open** means that the seeds
-disagree. Then come the numbers. The last column has what the texts say, with a verdict on each
-statement. `demo` is the small translator from English to French that comes with Pellucid. A
-*recurrent* network reads word by word, or letter by letter, and can keep what it has read in one
-vector.
+The texts are the notes "Transformers", the notes "Self-Attention for Transformer Neural Networks",
+the slides "Self-Attention", "Self-attention mechanism: objectives", and a lecture on
+self-attention, of which nothing is quoted here. Words in brackets are added to a quotation.
 
-Each name leads to the log: the numbers of each verdict, the rule that it follows from, and the
-seeds as dots. [The guide](guides/claim.md) explains how to measure an answer on your machine.
+**Verdicts.** An answer begins with *yes*, *no*, *only if* and a condition, or *open*. A statement
+*holds*, *fails*, *holds only if* the condition is met, or is *open*. Each verdict follows from a
+number by a rule with a fixed limit.
+
+**Seeds.** Random numbers decide with which weights a training begins, and which sentences are in a
+test. They all follow from one number, the *seed*. Each measurement was repeated with three seeds,
+or with five if it takes only seconds. **Open** means that the verdict depends on the seed. Numbers
+are averages over the seeds, unless they are given *seed by seed*.
+
+**Shares and counts.** A percentage is a share of what was tested, such as letters or sentences.
+*1 of 3 trainings* counts trained networks.
+
+**Networks.** `demo` is the small translator from English to French that comes with Pellucid. All
+others that were trained are *tiny*, most of them on a few dozen words of English and French.
+Networks of the size in the paper are only timed. *New* sentences were not in the training. A
+*recurrent* network reads word by word, or letter by letter. With *one vector*, its decoder gets
+nothing but the last state of the encoder. With *attention*, it may look back at every word.
+
+**Measure it yourself.** `pellucid claim memory` measures one claim in about a minute, with one
+seed. `pellucid claim memory --full` measures it with all seeds and more sizes, in up to 25 minutes.
+The numbers on this page are those of `--full`. Times are those of one machine. The log of each
+claim names that machine, and has the rules, the method, and a picture with a dot for each seed.
+[The guide](guides/claim.md) explains more.
 
 """
 
@@ -96,22 +115,42 @@ def judge(name: str) -> tuple[Measurement, KeptCells]:
 
 
 def write_answers(measured: list[Measurement]) -> str:
-    """Write the table of all answers: each claim's sentence, and the verdict on each statement."""
-    lines = ["| claim | answer | what the texts say, and the verdict |", "| --- | --- | --- |"]
+    """Write all questions with the beginnings of their answers, then a section for each."""
+    lines = ["| claim | question | answer |", "| --- | --- | --- |"]
     for measurement in measured:
-        place = f"../benchmarks/results/claims/README.md#{measurement.claim}"
-        name = f"[`{measurement.claim}`]({place})"
-        said = "<br>".join(map(_say_verdict, measurement.findings))
-        asked = f"*{_cell(measurement.question)}* {_cell(measurement.number)}"
-        lines.append(f"| {name} | {asked} | {said} |")
+        name = measurement.claim
+        answer = _cell(measurement.findings[0].verdict.answer)
+        lines.append(f"| [`{name}`](#{name}) | {_cell(measurement.question)} | {answer} |")
+    for measurement in measured:
+        lines += ["", *_write_answer(measurement)]
     return "\n".join(lines) + "\n"
+
+
+def _write_answer(measurement: Measurement) -> list[str]:
+    """Write the answer of a claim, and a table of its statements with verdicts and reasons."""
+    name = measurement.claim
+    return [
+        f"## {name}",
+        "",
+        f"**{measurement.question}**",
+        "",
+        measurement.number,
+        "",
+        "| the texts say | verdict | because |",
+        "| --- | --- | --- |",
+        *map(_say_verdict, measurement.findings),
+        "",
+        f"[Rules, method and picture](../benchmarks/results/claims/README.md#{name})",
+    ]
 
 
 def _say_verdict(finding: MeasuredClaim) -> str:
     """Write a statement of the texts with its verdict; the log says what each seed says."""
-    verdict = finding.verdict
+    statement, verdict = finding.statement, finding.verdict
     said = "open" if verdict.outcome == "open" else verdict.sentence
-    return f"“{_cell(finding.statement.says)}”: **{_cell(said)}**"
+    place = f"{statement.text}, {statement.place}".removesuffix(", ")
+    cells = (f"“{statement.says}” ({place})", f"**{said}**", verdict.reason)
+    return f"| {' | '.join(map(_cell, cells))} |"
 
 
 def write_section(measurement: Measurement, cells: dict[str, Any]) -> str:

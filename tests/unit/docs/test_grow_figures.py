@@ -55,7 +55,7 @@ def test_shares_and_counts_of_other_parts_are_as_measured() -> None:
         for claim in ("queries", "heads")
         for finding in measurement(claim)["findings"]
     }
-    (values,) = (said for says, said in numbers.items() if says.startswith("values are needed"))
+    (values,) = (said for says, said in numbers.items() if "the Values step" in says)
     ratios = [
         float(one) for part in values.split("× ")[1:] for one in part.split(";")[0].split(" · ")
     ]

@@ -112,30 +112,38 @@ def test_page_and_log_of_claims_have_the_kept_answers_and_verdicts(path: Path) -
     measurement = json.loads(path.read_text(encoding="utf-8"))["measurement"]
     page = (Path(__file__).parents[3] / "docs" / "claims.md").read_text(encoding="utf-8")
     log = (path.parent / "README.md").read_text(encoding="utf-8")
-    verdicts = [finding["verdict"] for finding in measurement["findings"]]
-    said = "<br>".join(
-        f"“{finding['statement']['says']}”: **"
-        + ("open" if (verdict := finding["verdict"])["outcome"] == "open" else verdict["sentence"])
-        + "**"
-        for finding in measurement["findings"]
+    answered, logged = (
+        text.partition(f"\n## {path.stem}\n")[2].partition("\n## ")[0] for text in (page, log)
     )
-    answer = f"*{measurement['question']}* {measurement['number']}".replace("|", "\\|")
-    place = f"[`{path.stem}`](../benchmarks/results/claims/README.md#{path.stem})"
-    assert f"| {place} | {answer} | {said} |\n" in page
-    _, _, section = log.partition(f"\n## {path.stem}\n")
-    for verdict in verdicts:
-        assert f": **{verdict['sentence']}**." in section.partition("\n## ")[0]
+    first = measurement["findings"][0]["verdict"]
+    begin = measurement["number"].partition(": ")[0]
+    assert f"| [`{path.stem}`](#{path.stem}) | {measurement['question']} | {begin} |\n" in page
+    assert begin.lower().startswith(("yes", "no", "open", "only if " + first["condition"].lower()))
+    assert f"**{measurement['question']}**\n\n{measurement['number']}\n" in answered
+    assert f"(../benchmarks/results/claims/README.md#{path.stem})" in answered
+    for finding in measurement["findings"]:
+        verdict = finding["verdict"]
+        said = "open" if verdict["outcome"] == "open" else verdict["sentence"]
+        row = f"“{finding['statement']['says']}” ({finding['statement']['text']}"
+        assert re.search(f"{re.escape(row)}.*{re.escape(f'| **{said}** | ')}", answered)
+        # A verdict without its number leaves a reader to guess.
+        assert f" | {verdict['reason']} |\n" in answered
+        assert re.search(r"\d", verdict["reason"])
+        assert f": **{verdict['sentence']}**." in logged
     assert " ± " not in page + log
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_sentences_of_an_answer_are_short_and_of_one_piece(path: Path) -> None:
-    answer = json.loads(path.read_text(encoding="utf-8"))["measurement"]["number"]
-    sentences = re.split(r"[.?] (?=[A-Z0-9])", answer)
-
-    assert [one for one in sentences if len(one.split()) > 45 or ";" in one] == []
-    # An aside between numbers is where a first reading stops.
-    assert re.findall(r"\([^()]*\d[^()]*\)", answer.replace("(d_k = 512)", "")) == []
+    measurement = json.loads(path.read_text(encoding="utf-8"))["measurement"]
+    reasons = [finding["verdict"]["reason"] for finding in measurement["findings"]]
+    for said in (measurement["number"], *reasons):
+        sentences = re.split(r"[.?] (?=[A-Z0-9])", said)
+        assert [one for one in sentences if len(one.split()) > 45 or ";" in one] == []
+        # An aside between numbers is where a first reading stops.
+        assert re.findall(r"\([^()]*\d[^()]*\)", said) == []
+        # What a number that is missing would leave behind.
+        assert not re.search(r"\bnan\b|\{|infinitely many", said)
 
 
 def test_answers_of_all_claims_stand_in_one_place() -> None:

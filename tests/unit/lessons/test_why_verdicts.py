@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pellucid.lessons.why.cells import Cells, judge_seeds
+from pellucid.lessons.why.cells import Cells, judge_seeds, say_seeds, write_small
 from pellucid.lessons.why.claims import (
     cache,
     diagonal,
@@ -35,6 +37,7 @@ def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:
     assert bool(verdict.condition) == (outcome == "holds only if")
     assert verdict.rule
     assert verdict.numbers
+    assert re.search(r"\d.*\.$", verdict.reason)
     assert verdict.sentence == f"{verdict.outcome} {verdict.condition}".strip()
 
 
@@ -252,6 +255,24 @@ def test_examples_are_enough_when_pronouns_are_right(
     expect(examples.judge_correct(found), outcome, condition)
     always_pizza = found.add(control=lambda row: 0.0)
     expect(examples.judge_correct(always_pizza), "fails")
+
+
+def test_reason_of_an_open_verdict_says_what_the_seeds_disagree_about() -> None:
+    rows = [
+        {"count": count, "seed": seed, "it_score": float(count), "tasted_score": count * tasted}
+        for seed, tasted in enumerate((1.0, -1.0, -1.0), start=1)
+        for count in (0, 10)
+    ]
+    verdict = judge_seeds(examples.judge_score, Cells(tuple(rows)))
+    assert verdict.outcome == "open"
+    assert "“it” for “pizza” rises by at least 0.1 in 3 of 3 trainings." in verdict.reason
+    assert "“tasted” does in 1 of 3." in verdict.reason
+
+
+def test_numbers_of_seeds_stand_once_if_they_agree() -> None:
+    assert say_seeds([2, 2, 2]) == say_seeds([2]) == "2"
+    assert say_seeds([1, -2.5, math.inf], ".1f") == "1.0, −2.5 and never"
+    assert write_small(0) == "0"
 
 
 def test_diagonal_is_judged_by_heads_then_without_projections() -> None:

@@ -223,6 +223,7 @@ def _draw_finding(printer: Printer, finding: MeasuredClaim, *, is_new: bool) -> 
     outcome = (verdict.outcome, _STYLES[verdict.outcome])
     rest = verdict.sentence.removeprefix(verdict.outcome)
     printer.paragraph(Text.assemble(outcome, rest), first="  ")
+    printer.paragraph(verdict.reason, first="  ")
     if is_new:  # Otherwise the numbers and the rule stand above.
         printer.paragraph(f"numbers: {verdict.numbers}", first="  ", later="    ")
         printer.paragraph(f"rule: {verdict.rule}", first="  ", later="    ")

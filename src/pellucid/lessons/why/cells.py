@@ -47,11 +47,29 @@ def write(values: Sequence[float], form: str = ".3g") -> str:
     return " · ".join(found) or "–"
 
 
+def say_seeds(values: Sequence[float], form: str = "", limit: float = math.inf) -> str:
+    """Write a number for each seed in a sentence, ``2, 4 and 1``; once if all are the same.
+
+    Args:
+        values: one of each seed.
+        form: of a number.
+        limit: from here on a number is *never*.
+    """
+    said = [f"{one:{form}}".replace("-", "−") if one < limit else "never" for one in values]
+    *first, last = said if len({*said}) > 1 else said[:1]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def write_small(value: float) -> str:
     """Write a small number as a power of ten: ``4 · 10⁻⁹``; two decimals from a hundredth on."""
     # From here on two decimals show one digit that counts.
     if value >= 0.0095:
         return f"{value:.2f}"
+    if not value:
+        return "0"
+    # A mean of numbers that are too large for float32.
+    if not math.isfinite(value):
+        return "infinitely many"
     digit, _, power = f"{value:.0e}".partition("e")
     return f"{digit} · 10{str(int(power)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
@@ -306,13 +324,26 @@ def measure_cells(
 
 
 def decide(
-    rule: str, numbers: str, *, fails: bool, unless: Mapping[str, bool] = MappingProxyType({})
+    rule: str,
+    numbers: str,
+    reason: str,
+    *,
+    fails: bool,
+    unless: Mapping[str, bool] = MappingProxyType({}),
 ) -> Verdict:
-    """Judge: fails, holds only under each condition that is true, or holds."""
+    """Judge: fails, holds only under each condition that is true, or holds.
+
+    Args:
+        rule: with its limits.
+        numbers: what it is applied to.
+        reason: what decided, in sentences that are true whatever the outcome.
+        fails: the first question of the rule.
+        unless: the conditions under which alone it holds, each with whether it is needed.
+    """
     # What fails holds under no condition.
     conditions = [] if fails else [condition for condition, is_so in unless.items() if is_so]
     outcome: Outcome = "fails" if fails else "holds only if" if conditions else "holds"
-    return Verdict(outcome, " and ".join(conditions), rule, numbers)
+    return Verdict(outcome, " and ".join(conditions), rule, numbers, reason)
 
 
 def judge_seeds(judge: Callable[..., Verdict], *cells: Cells) -> Verdict:

@@ -43,12 +43,14 @@ class Verdict:
         condition: completes "holds only if"; of an open one what the seeds say; empty otherwise.
         rule: the rule, with its limits.
         numbers: the numbers that the rule was applied to.
+        reason: the number that decided, with its limit, in sentences for a newcomer.
     """
 
     outcome: Outcome
     condition: str
     rule: str
     numbers: str
+    reason: str = ""
 
     def doubted(self) -> Verdict:
         """Return the verdict of one seed as an open one: others are known to disagree."""

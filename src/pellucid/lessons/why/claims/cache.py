@@ -12,7 +12,15 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pellucid.config import ModelConfig
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells, write
+from pellucid.lessons.why.cells import (
+    Cells,
+    Column,
+    decide,
+    judge_seeds,
+    measure_cells,
+    write,
+    write_small,
+)
 from pellucid.lessons.why.clock import seconds_of
 from pellucid.lessons.why.fits import fit_power_law
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
@@ -51,11 +59,14 @@ def measure(setting: MeasurementSetting) -> Found:
     compared = Cells(tuple(row for row in written.rows if row["length"] <= JUDGED))
     last = compared.rows[-1]
     found = Found(
-        "there a new word does not change the keys and values of the words before it, so they "
-        f"can be kept. To write {last['length']} tokens, a layer then computes "
-        f"{last['cached_keys']} keys. If it computed all keys again at every token, it would "
-        f"compute {last['plain_keys']:,}. In an encoder, words also see those after them. So one "
-        "more word at the end changes the keys of all others, except in the first layer",
+        "the decoder of the small translator `demo` writes one token after another. A new token "
+        "does not change the keys and values of the tokens before it, so they can be kept. To "
+        f"write {last['length']} tokens, a layer then computes {last['cached_keys']} keys. If it "
+        f"computed all keys again at every token, it would compute {last['plain_keys']:,}. In an "
+        "encoder, words also see those after them. So one more word at the end changes the keys of "
+        "all others. Only the first layer is an exception, since its keys are made of the "
+        "embeddings, before any attention. Without kept keys and values, "
+        f"{last['length']} tokens take {_times(written, last['length']):.1f} times as long",
         "The packaged model writes given tokens, one after another: once with the keys and "
         "values of earlier tokens kept, once reading everything again at each step. Products are "
         "the multiplications of all matrix products of the decoder and the output projection.",
@@ -104,6 +115,9 @@ def judge_kept(keys: Cells, written: Cells) -> Verdict:
         "and decoder, fails if they change in the decoder or the logits differ",
         f"largest change of a key: decoder {decoder:.0e}, encoder {encoder:.0e}; of logits "
         f"{off:.0e}".replace("e-", "e−"),
+        "In the decoder, one more word at the end changes the keys of the words before it by "
+        f"{write_small(decoder)} times their usual size or less. In the encoder it changes them by "
+        f"up to {write_small(encoder)} times. Up to {ROUNDING} is rounding.",
         fails=decoder >= ROUNDING or off >= ROUNDING,
         # An encoder reads both ways, so a new word changes the others.
         unless={"words see only those before them, as in a decoder": encoder >= ROUNDING},
@@ -119,6 +133,8 @@ def judge_rows(written: Cells) -> Verdict:
         f"holds if a step reads one row in any case; only with kept keys if it does with them and "
         f"the logits are equal up to {ROUNDING}; fails otherwise",
         f"rows a step at {last['length']} tokens: {cached:.1f} with kept keys, {plain:.1f} without",
+        f"To write one token, a decoder that keeps keys and values reads {cached:.0f} token. "
+        f"Otherwise it reads all tokens so far again, {plain:.1f} on average.",
         fails=plain > 1 and (cached > 1 or last["difference"] >= ROUNDING),
         unless={"keys and values of earlier tokens are kept": plain > 1},
     )
@@ -134,8 +150,16 @@ def judge_saved_time(written: Cells) -> Verdict:
         f"judged at {judged} tokens; holds if it takes {FASTER} times as long or longer without "
         "kept keys, fails otherwise",
         "; ".join(f"{length} tokens: × {write(one)}" for length, one in ratios.items()),
+        f"To write {judged} tokens takes {fmean(ratios[judged]):.1f} times as long if keys and "
+        f"values are not kept. Time counts as saved from {FASTER} times on.",
         fails=fmean(ratios[judged]) < FASTER,
     )
+
+
+def _times(written: Cells, length: int) -> float:
+    """Divide the time without kept keys by the time with them."""
+    plain = written.mean("plain_seconds", length=length)
+    return plain / written.mean("cached_seconds", length=length)
 
 
 def long_pair(count: int, seed: int) -> tuple[Tensor, list[int]]:

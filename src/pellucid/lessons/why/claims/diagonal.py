@@ -100,8 +100,9 @@ def _say(cells: Cells) -> str:
     plain = cells.where(kind=PLAIN)
     decoder = cells.where(kind=TRAINED, part="decoder")
     said = (
-        f"then {plain.mean('highest'):.0%} of the words attend most to themselves. The small "
-        "translator `demo` has learned matrices that make queries and keys of the embeddings. In "
+        "take the embedding of each word as its query and as its key, and then "
+        f"{plain.mean('highest'):.0%} of the words attend most to themselves. The small translator "
+        "`demo` makes queries and keys with learned matrices instead. On average over the heads of "
         f"its encoder {fmean(_by_head(cells, 'highest').values()):.0%} of the words attend most "
         f"to themselves. By chance {plain.mean('chance'):.0%} would"
     )
@@ -110,7 +111,12 @@ def _say(cells: Cells) -> str:
             f". In its decoder {decoder.mean('highest'):.0%} do. By chance "
             f"{decoder.mean('chance'):.0%} would, as each word sees only itself and those before it"
         )
-    return said
+    ranks = fmean(_by_head(cells, "ranks").values())
+    return (
+        f"{said}. Do similar words get more weight? A rank correlation of 1 means that the most "
+        "similar word gets the most, and so on. With the embeddings themselves it is "
+        f"{plain.mean('ranks'):.2f}. In the encoder of `demo` it is {ranks:.2f} on average"
+    ).replace(" -", " −")
 
 
 def judge(cells: Cells) -> Verdict:
@@ -134,7 +140,12 @@ def judge(cells: Cells) -> Verdict:
         f"usually means more than {USUALLY:.0%} of the words; holds if the average over all heads "
         "is above that, only without projections if it is there, fails otherwise"
     )
-    return _decide(rule, numbers, heads, plain)
+    reason = (
+        f"In the encoder of `demo`, {fmean(heads.values()):.0%} of the words attend most to "
+        f"themselves, on average over its {len(heads)} heads. Usually means more than "
+        f"{USUALLY:.0%}. If queries and keys are the embeddings themselves, {plain:.0%} do."
+    )
+    return _decide(rule, numbers, reason, heads, plain)
 
 
 def judge_similar(cells: Cells) -> Verdict:
@@ -151,14 +162,22 @@ def judge_similar(cells: Cells) -> Verdict:
         f"holds if the rank correlation, averaged over all heads, is above {USUALLY}, only without "
         "projections if it is there, fails otherwise"
     )
-    return _decide(rule, numbers, heads, plain)
+    reason = (
+        "In the encoder of `demo`, weights follow the similarity of words with a rank correlation "
+        f"of {fmean(heads.values()):.2f}, on average over its {len(heads)} heads. To hold, it must "
+        f"be above {USUALLY}. If queries and keys are the embeddings themselves, it is {plain:.2f}."
+    ).replace(" -", " −")
+    return _decide(rule, numbers, reason, heads, plain)
 
 
-def _decide(rule: str, numbers: str, heads: Mapping[str, float], plain: float) -> Verdict:
+def _decide(
+    rule: str, numbers: str, reason: str, heads: Mapping[str, float], plain: float
+) -> Verdict:
     is_mean = fmean(heads.values()) > USUALLY
     return decide(
         rule,
         numbers,
+        reason,
         fails=not is_mean and plain <= USUALLY,
         unless={"queries and keys are the embeddings themselves": not is_mean},
     )

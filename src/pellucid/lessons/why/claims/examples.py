@@ -63,18 +63,28 @@ def measure(setting: MeasurementSetting) -> Found:
     right = {count: cells.mean("accuracy", count=count) for count in counts}
     other = {count: cells.mean("control", count=count) for count in counts}
     risen = {word: _say_risen(cells, word) for word in ("it", "tasted")}
+    first = min(counts)
+    falls = " So they may just have learned to write “elle”." if other[most] < other[first] else ""
     num_ties = len({tie[0] for tie in draw_ties(most, seed=setting.seed)})
     example = draw_others(num_others, seed=setting.seed)[0]
     tie = draw_ties(1, seed=setting.seed)[0]
     return Found(
-        f"models were trained with up to {most:,} sentences such as “the pizza … and it tasted "
-        "good”. With all of them instead of none, the score of “it” for “pizza” is higher in "
+        f"tiny translators learned up to {most:,} sentences such as “{tie[0]}”, in which “it” is "
+        "the pizza. The score of “it” for “pizza” is the product of the query of “it” and the key "
+        "of “pizza”. Here the average of the scores of “it” for all words of the sentence is "
+        "subtracted, so that 0 is the score of an average word. With all of these sentences "
+        "instead of none, the score of “it” for “pizza” is higher in "
         f"{risen['it']} trainings. The score of “tasted” for “pizza” is higher in "
-        f"{risen['tasted']}. On average the score of “it” is {_say_course(score, '+.2f')} of "
-        "these sentences. An average word has the score 0. Where “it” means the pizza, the share "
-        f"of right French pronouns is {_say_course(right, '.0%')}. Where “it” means the other "
-        f"noun, it is {_say_course(other, '.0%')}. So a model may just learn to write the feminine "
-        f"word that pizza needs. Only {num_ties} of the sentences differ, the others repeat them",
+        f"{risen['tasted']}. On average over the trainings, the score of “it” is "
+        f"{_say_score(score[first])} without these sentences. With all of them it is "
+        f"{_say_score(score[most])}. "
+        "Did the translators understand “it”? In French it is “elle” for the pizza, and “il” for "
+        "the other noun of these sentences. Without these sentences, "
+        f"{right[first]:.0%} of the pronouns that mean the pizza are right. With all of them "
+        f"{right[most]:.0%} are right. Of the pronouns that mean the other noun, "
+        f"{other[first]:.0%} are right without these sentences. With all of them "
+        f"{other[most]:.0%} are right.{falls} Only {num_ties} of these sentences differ, and the "
+        "others repeat them",
         f"Models of two encoder layers with two heads learn {num_others:,} sentences "
         f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
         f"pronoun. To these come 0 to {most:,} such as “{tie[0]}”. {len(tests)} "
@@ -89,11 +99,8 @@ def measure(setting: MeasurementSetting) -> Found:
     )
 
 
-def _say_course(numbers: Mapping[int, float], form: str) -> str:
-    """Write the first, the lowest and the last of the numbers, each with its sentences."""
-    lowest = min(numbers, key=lambda count: numbers[count])
-    shown = sorted({min(numbers), lowest, max(numbers)})
-    return ", ".join(f"{numbers[count]:{form}} with {count:,}" for count in shown).replace("-", "−")
+def _say_score(score: float) -> str:
+    return f"{score:+.2f}".replace("-", "−")
 
 
 def judge_score(cells: Cells) -> Verdict:
@@ -111,6 +118,9 @@ def judge_score(cells: Cells) -> Verdict:
         "neither is; the text does not say that every example raises them",
         "; ".join(numbers).replace("-", "−")
         + f" with {', '.join(f'{count:,}' for count in counts)}",
+        f"With {counts[-1]:,} sentences instead of {counts[0]}, the score of “it” for “pizza” "
+        f"rises by at least {RISES} in {_say_risen(cells, 'it')} trainings. The score of “tasted” "
+        f"does in {_say_risen(cells, 'tasted')}. To hold, both must rise.",
         fails=not any(rises.values()),
         unless={f"the word is “{word}”": rises[word] and not all(rises.values()) for word in rises},
     )
@@ -140,9 +150,19 @@ def judge_correct(cells: Cells) -> Verdict:
         ", ".join(
             f"{pizza:.0%} and {other:.0%} with {count:,}" for count, (pizza, other) in right.items()
         ),
+        f"With {judged:,} sentences about pizza, {_say_right(cells, judged)} translators get "
+        f"{LEARNED:.0%} or more of the pronouns right, both for the pizza and for the other noun. "
+        f"Without any of these sentences, {_say_right(cells, min(right))} do.",
         fails=min(right[judged]) < LEARNED,
         unless={"training had such sentences": min(right[min(right)]) < LEARNED},
     )
+
+
+def _say_right(cells: Cells, count: int) -> str:
+    """Count the trainings in which pronouns are right, for pizza and for the other noun."""
+    here = cells.where(count=count).rows
+    right = sum(min(row["accuracy"], row["control"]) >= LEARNED for row in here)
+    return f"{right} of {len(here)}"
 
 
 @torch.inference_mode()

@@ -51,11 +51,13 @@ def measure(setting: MeasurementSetting) -> Found:
     vector = [write_small(left(cells, stage, forms[0], length - 1)) for stage in STAGES]
     transformer = [write_small(left(cells, stage, "Transformer", length - 1)) for stage in STAGES]
     return Found(
-        "a network learns from the gradient that reaches each letter. In an untrained recurrent "
-        f"network, the letter {length - 1} places back gets {vector[0]} times the gradient of the "
-        f"letter 1 place back. After training it gets {vector[1]} times that gradient. In a "
-        f"Transformer it gets {transformer[0]} times as much before training. It gets "
-        f"{transformer[1]} times as much after training, so nothing is lost there",
+        "a network learns from gradients, which flow from the last letter of a text back to the "
+        f"letters before it. The networks read {length} letters. The gradient that reaches the "
+        f"first letter, {length - 1} places before the last, was divided by the gradient that "
+        "reaches the letter just before the last. If nothing is lost, the result is 1. Less than "
+        f"{VANISHED} counts as vanished. In a recurrent network the result is {vector[0]} before "
+        f"training. After training it is {vector[1]}. In a Transformer it is {transformer[0]} "
+        f"before training. After training it is {transformer[1]}",
         f"Encoders of equal size, d = 64, read {length} random letters. The gradient of the "
         "vector at the last letter, in a random direction, is taken with respect to the embedding "
         "of each letter before it, in float64; its length is averaged over 32 sequences and "
@@ -79,6 +81,7 @@ def judge(cells: Cells) -> Verdict:
     """Judge by the gradient that is left at the largest distance, untrained and trained."""
     last = cells.values("distance")[-1]
     numbers = []
+    said = []
     holds = []
     for stage in STAGES:
         vector = left(cells, stage, "fixed vector", last)
@@ -87,6 +90,11 @@ def judge(cells: Cells) -> Verdict:
             f"{stage} {write_small(vector)} with a fixed vector and {write_small(transformer)} in "
             "the Transformer"
         )
+        said.append(
+            f"In {'an' if stage == 'untrained' else 'a'} {stage} recurrent network, the gradient "
+            f"over {last} letters is {write_small(vector)} times that over one "
+            "letter."
+        )
         if vector < VANISHED and transformer >= ALIVE:
             holds.append(stage)
     return decide(
@@ -94,6 +102,7 @@ def judge(cells: Cells) -> Verdict:
         "holds if the fixed vector's gradient has vanished before and after training and the "
         "Transformer's is alive in both, only before or after training if in one; fails otherwise",
         "; ".join(numbers),
+        f"{' '.join(said)} Vanished means less than {VANISHED}.",
         fails=not holds,
         unless={
             "the network is not trained yet": holds == ["untrained"],

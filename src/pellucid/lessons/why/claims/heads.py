@@ -67,13 +67,14 @@ def measure(setting: MeasurementSetting) -> Found:
         for feature, number in clear.most_common()
     ]
     others = len(first.rows) - clear.total()
+    is_shared = len(clear) < clear.total()
     found = Found(
         f"the encoder of the small translator `demo` has {len(first.rows)} heads. A head has a "
         "feature if one kind of word, such as the next word, gets from it at least "
-        f"{CLEAR} times the weight of chance. {clear.total()} of the {len(first.rows)} heads have "
-        f"one. There are {len(clear)} different features: {', '.join(favored)}"
-        + bool(others)
-        * ". The others have none that was tested",
+        f"{CLEAR} times the weight that it would get by chance. {clear.total()} of the "
+        f"{len(first.rows)} heads have one. There are {len(clear)} different features"
+        f"{', so that several heads share one' * is_shared}{': ' * bool(favored)}"
+        f"{', '.join(favored)}" + bool(others) * ". The others have none that was tested",
         f"Encoder self-attention of the packaged model in {num_sentences} new sentences. A "
         "lift is the weight that a head gives to a feature, divided by what even weights would "
         "give; 1 is chance. Features: the token itself, the previous, the next, </s>; the "
@@ -154,6 +155,9 @@ def judge(cells: Cells) -> Verdict:
         f"{len(named)} of {total} heads have a clear feature, {len(set(named))} different; "
         f"{len(linguistic)} are more than a place; removing a head costs {min(losses):.3f} to "
         f"{max(losses):.3f} nats".replace("-", "−"),
+        f"The {total} heads of the encoder of `demo` have {len(set(named))} different features. "
+        f"Each head would need its own. Besides, {len(linguistic)} of the heads have a feature "
+        "that is more than a place in the sentence, and all would have to.",
         fails=min(len(set(named)), len(linguistic)) < total,
     )
 

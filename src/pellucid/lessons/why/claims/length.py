@@ -50,12 +50,14 @@ def measure(setting: MeasurementSetting) -> Found:
     longest = {way: _longest_words(laws, _rest_bytes(cells), way) for way in WAYS.values()}
     room = {way: write_length(found[1]) for way, found in longest.items()}
     return Found(
-        f"twice the words take {more['explicit_seconds']:.1f} times the time. They also take "
-        f"{more['explicit_bytes']:.1f} times the memory, if all attention weights are stored. A "
-        "newer way to compute attention never stores them all. Twice the words then still take "
-        f"{more['fast_seconds']:.1f} times the time. But they take only {more['fast_bytes']:.1f} "
-        f"times the memory. So a memory of 24 GiB has room for a text of {room['fast']} words. "
-        f"With all weights stored it has room for {room['explicit']} words. {_say_pages(laws)}",
+        "one layer's self-attention was measured, of the size in the paper “Attention Is All You "
+        f"Need”. Twice the words take {more['explicit_seconds']:.1f} times the time. They also "
+        f"take {more['explicit_bytes']:.1f} times the memory, if all attention weights are stored. "
+        "Fused attention, such as FlashAttention, computes them piece by piece and never stores "
+        f"them all. Twice the words then still take {more['fast_seconds']:.1f} times the time. But "
+        f"they take {more['fast_bytes']:.1f} times the memory. In 24 GiB of memory one layer then "
+        f"has room for a text of {room['fast']} words. With all weights stored it has room for "
+        f"{room['explicit']} words. {_say_pages(laws)}",
         f"One layer's self-attention of {NUM_HEADS} heads with d_k = {D_KEY}, as in the "
         f"paper's base model, in float32 without gradients, from {lengths[0]} to {lengths[-1]:,} "
         "tokens: once as five stages that are all kept, once fused. Where all heads together do "
@@ -116,6 +118,9 @@ def judge_quadratic(laws: Laws) -> Verdict:
         f"quadratic is an exponent from {low} to {high} of the time; holds if it is, in five "
         "stages and fused, fails if in neither; the claim says nothing of memory",
         ", ".join(f"{name} {exponent:.2f}" for name, exponent in exponents.items()),
+        "If time grows with the square, twice the words take 4 times the time. With all weights "
+        f"stored it is {2 ** laws['explicit_seconds'].exponent:.1f} times the time. With fused "
+        f"attention it is {2 ** laws['fast_seconds'].exponent:.1f} times.",
         fails=not any(is_quadratic),
         unless={
             "all weights are kept": is_quadratic == [True, False],
@@ -132,6 +137,8 @@ def judge_page(laws: Laws) -> Verdict:
         f"a page has about {PAGE} tokens; fails if {NUM_LAYERS} layers take two pages in a second "
         "in the faster way, holds if they need more than a minute",
         ", ".join(f"{name} {found:.2g} s" for name, found in seconds.items()),
+        f"{NUM_LAYERS} layers of the paper's size read two pages in {fastest:.2g} seconds. Up to "
+        "one second counts as no limit.",
         fails=fastest <= 1,
         unless={"an answer must come within about a second": fastest <= 60},
     )
@@ -143,10 +150,12 @@ def seconds_of_pages(laws: Laws) -> float:
 
 
 def _say_pages(laws: Laws) -> str:
-    said = f"{NUM_LAYERS} layers of the paper's size read two pages in "
-    said += f"{seconds_of_pages(laws):.2g} seconds"
     is_no_limit = judge_page(laws).outcome == "fails"
-    return f"A page is no limit: {said}" if is_no_limit else f"{said[0].upper()}{said[1:]}"
+    return (
+        f"{'A page is no limit: on' * is_no_limit or 'On'} the processor of this measurement, "
+        f"{NUM_LAYERS} layers read two pages of {WORDS_ON_PAGE} words in "
+        f"{seconds_of_pages(laws):.2g} seconds"
+    )
 
 
 def seconds_of_encoder(laws: Laws, way: Way, length: float) -> float:

@@ -57,10 +57,13 @@ def measure(setting: MeasurementSetting) -> Found:
     cheat = hardest(cells, OPEN)
     fair = hardest(cells, MASKED)
     return Found(
-        "without the mask the decoder sees the next word in training. Its loss falls to "
-        f"{cheat['training_loss']:.4f}. Without seeing the next word, the lowest possible loss is "
-        f"{floor:.4f}. But then it translates {cheat['exact']:.0%} of new sentences correctly. "
-        f"With the mask it translates {fair['exact']:.0%} correctly",
+        "in training a decoder predicts each next word of the correct translation. Without the "
+        "mask it sees that word, and can copy it. Its loss falls to "
+        f"{cheat['training_loss']:.4f}. A coin had decided which of two French words stands for a "
+        "verb, and nobody can foresee a coin. So without seeing the next word, the lowest possible "
+        f"loss is {floor:.4f}. When the decoder translates, no next word is there to copy. A model "
+        f"trained without the mask then translates {cheat['exact']:.0%} of new sentences "
+        f"correctly. A model trained with it translates {fair['exact']:.0%} correctly",
         f"Equal models with and without the mask learn {count:,} sentences of a tiny English and "
         f"French in {steps} updates. Each verb has two French words, and a coin decides which one "
         "a sentence has: it cannot be foreseen, and a fair model pays log 2 nats for it. Decoding "
@@ -139,7 +142,12 @@ def judge(cells: Cells) -> Verdict:
     )
     cheats = cheat["training_loss"] < CHEATS * floor <= fair["training_loss"]
     is_lost = cheat["exact"] < LOST and fair["exact"] >= 2 * cheat["exact"] and fair["exact"] > 0
-    return decide(rule, numbers, fails=not (cheats and is_lost), unless={})
+    reason = (
+        f"Without the mask the loss falls to {cheat['training_loss']:.4f}. It counts as cheating "
+        f"below {CHEATS * floor:.4f}, a quarter of the lowest loss that is possible without seeing "
+        f"the next word. Of new sentences {cheat['exact']:.0%} are then right."
+    )
+    return decide(rule, numbers, reason, fails=not (cheats and is_lost), unless={})
 
 
 def least_when_fair(pairs: list[Pair]) -> float:

@@ -13,6 +13,7 @@ from pellucid.lessons.why.cells import (
     decide,
     judge_seeds,
     measure_cells,
+    say_seeds,
 )
 from pellucid.lessons.why.claims.residual import (
     LEARNED,
@@ -63,9 +64,10 @@ def measure(setting: MeasurementSetting) -> Found:
     learned = {norm: said for norm, (_, said) in _count_learned(deep).items()}
     fastest = {norm: _say_fastest(deep, norm) for norm in NORMS}
     found = Found(
-        f"models of {several} layers were trained on a tiny language at several learning rates. "
-        "With a layer normalization after each layer, as in the paper, they learned it in "
-        f"{learned[POST]} trainings. With one before each layer they learned it in "
+        f"models of {several} layers were trained on a tiny language at {len(rates)} learning "
+        "rates, with each seed. Learned means that the loss on new sentences is below "
+        f"{LEARNED}. With a layer normalization after each layer, as in the paper, they learned it "
+        f"in {learned[POST]} trainings. With one before each layer they learned it in "
         f"{learned[PRE]}. Without any they learned it in {learned[NONE]}. The fastest training "
         f"with one after each layer took {fastest[POST]} updates. The fastest with one before "
         f"each layer took {fastest[PRE]}. The fastest without any took {fastest[NONE]}. Models of "
@@ -111,6 +113,11 @@ def judge_stable(deep: Cells, flat: Cells) -> Verdict:
         "often, fails if with neither",
         ", ".join(f"{norm} {said}" for norm, (_, said) in learned.items())
         + f"; one layer without norms {shallow[NONE][1]}",
+        f"Of {len(deep.values('rate'))} trainings with each seed, {_say_learned(deep, POST)} "
+        f"learned with a norm after each layer. With a norm before each layer "
+        f"{_say_learned(deep, PRE)} learned. Without norms {_say_learned(deep, NONE)} "
+        "learned. To hold, more must learn with either norm than without. Networks of one layer "
+        f"learned without norms in {shallow[NONE][1]} trainings.",
         fails=not better,
         unless=_needs(better, is_only_deep=shallow[NONE][0] >= max(shallow.values())[0]),
     )
@@ -134,9 +141,29 @@ def judge_updates(deep: Cells, flat: Cells) -> Verdict:
         ", ".join(f"{norm} {_write(number)}" for norm, number in fewest.items())
         + "; one layer: "
         + ", ".join(map(_write, shallow.values())),
+        "How many updates does the fastest training of each seed take? With a norm after each "
+        f"layer it is {_say_updates(deep, POST)}. With a norm before each layer it is "
+        f"{_say_updates(deep, PRE)}. Without norms it is {_say_updates(deep, NONE)}. To hold, both "
+        f"norms must take fewer. With one layer only, it is {_say_updates(flat, NONE)} without "
+        f"norms. With the better norm it is {_say_updates(flat, POST, PRE)}.",
         fails=not better,
         unless=_needs(better, is_only_deep=is_flat_as_fast),
     )
+
+
+def _each_seed(cells: Cells) -> list[Cells]:
+    return [cells.where(seed=seed) for seed in cells.values("seed")]
+
+
+def _say_learned(cells: Cells, norm: str) -> str:
+    """Write how many trainings learned, for each seed."""
+    return say_seeds([_count_learned(one)[norm][0] for one in _each_seed(cells)])
+
+
+def _say_updates(cells: Cells, *norms: str) -> str:
+    """Write the fewest updates with one of the norms, for each seed."""
+    fewest = [_fewest(one) for one in _each_seed(cells)]
+    return say_seeds([min(one[norm] for norm in norms) for one in fewest], ".0f")
 
 
 def _needs(better: Sequence[str], *, is_only_deep: bool) -> Mapping[str, bool]:

@@ -18,6 +18,7 @@ from pellucid.lessons.why.cells import (
     decide,
     judge_seeds,
     measure_cells,
+    write_small,
 )
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
@@ -50,8 +51,9 @@ def measure(setting: MeasurementSetting) -> Found:
         "not masked": look_at_padding(is_open=True),
     }
     return Found(
-        "padding is empty tokens that make all sentences of a batch equally long. If a mask "
-        f"forbids words to attend to them, {amounts[-1]} such tokens change {masked:.0%} of the "
+        "padding is empty tokens that make all sentences of a batch equally long. The small "
+        "translator `demo` translated new sentences with and without padding. If a mask forbids "
+        f"words to attend to them, {amounts[-1]} such tokens change {masked:.0%} of the "
         f"translations. Without the mask they change {opened:.0%}",
         f"The packaged model translates up to {most} new sentences of one length for each seed: as "
         "they are, with padding that no token may attend to, and with padding that all may attend "
@@ -187,6 +189,9 @@ def judge(cells: Cells) -> Verdict:
         "padding is harmless even without its mask, fails if it is not even with it",
         f"masked: difference {masked:.1e}, {masked_changed:.0%} changed; not masked: "
         f"{opened:.1e}, {open_changed:.0%} changed".replace("e-", "e−"),
+        "With the mask, the numbers that the encoder makes of a word differ by at most "
+        f"{write_small(masked)} of their usual size. Up to {ROUNDING} is rounding. "
+        f"Without the mask, {open_changed:.0%} of the translations change.",
         fails=masked >= ROUNDING or masked_changed > 0,
         unless={"padding is masked": opened >= ROUNDING or open_changed > 0},
     )

@@ -14,6 +14,7 @@ from pellucid.lessons.why.cells import (
     decide,
     judge_seeds,
     measure_cells,
+    write_small,
 )
 from pellucid.lessons.why.claims.parts.distances import add_distances, movement_of_tiny
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
@@ -45,10 +46,12 @@ def measure(setting: MeasurementSetting) -> Found:
     same = {kind: order.mean("same", kind=kind) for kind in ("none", "sinusoidal")}
     example = draw_statements(1, seed=setting.seed, part="test")[0][0]
     found = Found(
-        "if the two animals of a sentence change places, a translator without positions writes "
-        f"the same in {same['none']:.0%} of the cases. With positions it does in "
-        f"{same['sinusoidal']:.0%}. With the mask of a decoder, each word sees one word more than "
-        f"the one before, which gives the order away. {_say_beyond(lengths, trained_to)}",
+        f"in “{example}” only the order says who does what to whom. Tiny translators read such "
+        "sentences, and again with the two animals exchanged. Without positions, a translator "
+        f"writes the same in {same['none']:.0%} of the cases. With positions it does in "
+        f"{same['sinusoidal']:.0%}. In a decoder the look-ahead mask gives the order away: each "
+        "word sees one word more than the one before. Do positions help with longer sentences "
+        f"than those of training? {_say_beyond(lengths, trained_to)}",
         "First an untrained model of random weights reads sentences whose words are turned "
         "around, and each word's vector is compared. Then tiny models learn sentences such as "
         f"“{example}”, with and without positions, in {steps} updates. Last models with each kind "
@@ -148,6 +151,10 @@ def judge_shuffling(shuffled: Cells, order: Cells) -> Verdict:
         f"{deep:.0e}; right {without:.0%} without and {with_:.0%} with positions".replace(
             "e-", "e−"
         ),
+        "If the words of a sentence are turned around, the vectors of an encoder without positions "
+        f"change by at most {write_small(encoder)} times their usual size. In a decoder with the "
+        f"mask they change by up to {write_small(max(first, deep))} times. Up to {ROUNDING} is "
+        "rounding.",
         fails=encoder >= ROUNDING or without >= with_,
         unless={
             # The mask of a decoder gives the order away.
@@ -192,6 +199,9 @@ def judge_lengths(lengths: Mapping[int, float], trained_to: int) -> Verdict:
         "as those within, only for lengths of training if not, fails if those are not right either",
         f"right within training {inside:.0%} or more, beyond "
         + ", ".join(f"{share:.0%}" for share in beyond),
+        f"Of lists as long as in training, at least {inside:.0%} are right. Of longer ones "
+        f"{min(beyond):.0%} are right at the length that is hardest. To hold, it must be half as "
+        "many or more.",
         fails=inside < STAYS,
         unless={"training had sentences of that length": min(beyond) < STAYS * inside},
     )

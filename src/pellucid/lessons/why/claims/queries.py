@@ -14,6 +14,7 @@ from pellucid.lessons.why.cells import (
     join_rows,
     judge_seeds,
     measure_cells,
+    say_seeds,
     write,
 )
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
@@ -70,6 +71,16 @@ _NARROW = {
     "queries, keys, fewer parameters": Projections("Q, K", 2, {"projections": "qk"}),
     "embeddings only, fewer parameters": Projections("none", 0, {"projections": "none"}),
 }
+_SAID = {
+    TWO: "without the matrix of the values",
+    NONE: "without the three matrices",
+    RANDOM: "with matrices that keep the random numbers that they begin with",
+}
+"""Ways in a sentence."""
+_ALONE = (
+    "In one attention and nothing else, the score of two words without the matrices is the product "
+    "of their embeddings, which no sentence changes. "
+)
 _TEXTS = {"lists": "lists of animals", "pronouns": "pronouns"}
 
 
@@ -84,12 +95,16 @@ def measure(setting: MeasurementSetting) -> Found:
     # With a single seed both ends are the same.
     random = " to ".join(dict.fromkeys(f"{share:.0%}" for share in (min(stays), max(stays))))
     return Found(
-        "there, without the three matrices, two words have the same score in every sentence. In a "
-        "whole model the other layers can take over their work. A small one translates "
-        f"{right[ALL]} of new lists correctly with all three matrices. Without the matrix of the "
-        f"values it translates {right[TWO]}. Without any of the three it translates "
-        f"{right[NONE]}. If the three keep their random first numbers, it translates {random}, "
-        "depending on these numbers",
+        "there, without the three matrices, the score of a pair such as river and bank is the "
+        "product of their embeddings. So it is the same in every sentence, and the same from bank "
+        "to river. With the matrices, training decides which word looks at which. But in a whole "
+        "model the other layers can take over their work. Tiny translators, all with as many "
+        "parameters, learned lists of animals. With all three matrices, they translate "
+        f"{right[ALL]} of new lists correctly. Without the matrix of the values they translate "
+        f"{right[TWO]} correctly. Without any of the three they translate {right[NONE]} "
+        f"correctly. Less than {100 * NEEDED:.0f} points count as no difference. If the three keep "
+        f"the random numbers that they begin with, {random} of the lists are right, depending on "
+        "the seed",
         "Tiny models learn lists of two to four animals, such as “the black dog and the "
         "cow”; order and agreement differ between the languages. New lists have four. "
         "In a text of pronouns the predicate tells which noun “it” is. "
@@ -141,9 +156,25 @@ def judge(cells: Cells, other: str, alone: str = "") -> Verdict:
         rule += (
             f"; for {alone} it holds anyway: x·x of two embeddings is the same in every sentence"
         )
+    losses = [
+        100
+        * max(
+            here.mean("exact", text=text, way=ALL) - here.mean("exact", text=text, way=other)
+            for text in cells.values("text")
+        )
+        for here in (cells.where(seed=seed) for seed in cells.values("seed"))
+    ]
+    reason = (
+        f"{_ALONE * bool(alone)}Tiny translators of "
+        f"{' and '.join(_TEXTS[text] for text in cells.values('text'))} were trained "
+        f"{_SAID[other]}. Seed by seed, they get {say_seeds(losses, '.1f')} percentage points "
+        "fewer of the new sentences right, in the text that suffers most. Needed means "
+        f"{100 * NEEDED:.0f} points or more."
+    )
     return decide(
         rule,
         "; ".join(numbers),
+        reason,
         fails=not is_lost and not alone,
         unless={f"the model is {alone}": not is_lost},
     )

@@ -17,6 +17,7 @@ from pellucid.lessons.why.cells import (
     join_rows,
     judge_seeds,
     measure_cells,
+    say_seeds,
 )
 from pellucid.lessons.why.claims.parts.apart import draw_apart_packaged, draw_apart_tiny, look_apart
 from pellucid.lessons.why.head_weights import weights_of_heads
@@ -30,6 +31,12 @@ RIGHT = 0.9
 LONG = "trained with 0 to 100"
 SHORT = "trained with 0 to 10"
 PACKAGED = "packaged model"
+_SAID = {
+    LONG: "A tiny translator that was trained with 0 to 100 words between",
+    SHORT: "One that was trained with 0 to 10",
+    PACKAGED: "The small translator `demo`",
+}
+"""Each model in a sentence."""
 
 
 def measure(setting: MeasurementSetting) -> Found:
@@ -46,8 +53,8 @@ def measure(setting: MeasurementSetting) -> Found:
     far = cells.values("words")[-1]
     right = cells.mean("right", model=LONG, words=far)
     return Found(
-        f"both count. {_say_heads(shares)}. But distance need not be a limit. With {far} words "
-        "between “it” and its noun, a tiny translator writes the right French word for “it” in "
+        f"{_say_heads(shares)}. How far does attention reach? With {far} words between “it” and "
+        "its noun, a tiny translator writes the right French word for “it” in "
         f"{right:.0%} of the sentences, if it was trained with as many words between",
         "Tiny: sentences such as “the soup was next to the bag um well and it tasted good”, "
         "with 0 to 100 hesitations, which the translation leaves out. Packaged model: adjectives "
@@ -77,12 +84,12 @@ def _say_heads(shares: Cells) -> str:
         # With every seed, or it does not count.
         clear += all(by_words)
         unsteady += any(by_words) and not all(by_words)
-    more = f" In {unsteady} more it depends on the test sentences." if unsteady else ""
+    more = f". In {unsteady} more it depends on the seed" if unsteady else ""
+    others = ". In the others the distance does" if clear + unsteady < len(heads) else ""
     return (
-        f"The encoder of the small translator `demo` has {len(heads)} heads. Its attention weights "
-        "were predicted in two ways: from which two words they join, and from how far apart the "
-        f"two stand. In {clear} heads the words predict them better.{more} In the others the "
-        "distance does"
+        f"the encoder of the small translator `demo` has {len(heads)} heads. The attention weights "
+        "of each were predicted in two ways: from which two words they join, and from how far "
+        f"apart the two stand. In {clear} heads the words predict them better{more}{others}"
     )
 
 
@@ -95,6 +102,7 @@ def judge_reach(cells: Cells) -> Verdict:
     words = cells.values("words")
     reached = []
     numbers = []
+    said = []
     for model in cells.values("model"):
         here = cells.where(model=model)
         good = [number for number in words if here.mean("right", words=number) >= RIGHT]
@@ -102,11 +110,12 @@ def judge_reach(cells: Cells) -> Verdict:
         known = [number for number, other in zip(good, words, strict=False) if number == other]
         if known == words:
             reached.append(model)
-        said = f"{known[-1]} words" if known else "no distance"
+        farthest = f"{known[-1]} words" if known else "no distance"
+        said.append(f"{_SAID[model]} is right in {here.mean('right', words=words[-1]):.0%}.")
         near = here.mean("weight", words=words[0]) / here.mean("even", words=words[0])
         far = here.mean("weight", words=words[-1]) / here.mean("even", words=words[-1])
         numbers.append(
-            f"{model}: {said}; at {words[-1]} right {here.mean('right', words=words[-1]):.0%}, "
+            f"{model}: {farthest}; at {words[-1]} right {here.mean('right', words=words[-1]):.0%}, "
             f"weight {near:.1f} to {far:.1f} times even"
         )
     return decide(
@@ -114,6 +123,9 @@ def judge_reach(cells: Cells) -> Verdict:
         "distance, only for what was trained if the model that was trained with it does, fails "
         "otherwise",
         "; ".join(numbers),
+        f"In how many sentences is the French word for “it” right, with {words[-1]} words between "
+        f"“it” and its noun? {' '.join(said)} To hold, it must "
+        f"be {RIGHT:.0%} for all of them.",
         fails=LONG not in reached,
         unless={"training had words as far apart": reached != cells.values("model")},
     )
@@ -125,10 +137,17 @@ def judge_shares(shares: Cells) -> Verdict:
     distance = [shares.mean("distance", place=head) for head in heads]
     words = [shares.mean("words", place=head) for head in heads]
     more = sum(word > far for word, far in zip(words, distance, strict=True))
+    each = [
+        sum(row["words"] > row["distance"] for row in shares.where(seed=seed).rows)
+        for seed in shares.values("seed")
+    ]
     return decide(
         "holds if in every head the words explain more than the distance does, fails otherwise",
         f"words explain more in {more} of {len(heads)} heads; distance explains "
         f"{min(distance):.0%} to {max(distance):.0%}".replace("-", "−"),
+        f"In the encoder of `demo`, the two words predict the weights better than the distance "
+        f"does in {say_seeds(each)} of its {len(heads)} heads, seed by seed. To hold, it must "
+        "be all of them.",
         fails=more < len(heads),
     )
 

@@ -164,6 +164,11 @@ def judge_gradient(untrained: Cells) -> Verdict:
             f"{kind} {share:.2g}" if math.isfinite(share) else f"{kind} beyond float32"
             for kind, share in kept.items()
         ),
+        "Compared with a network of one layer, the gradient of the first of "
+        f"{untrained.values('depth')[-1]} layers is {write_small(kept[NEITHER])} times as large "
+        f"without residual connections and norms. Below {VANISHED} it has vanished. With norms "
+        f"only it is {write_small(kept[NORM])} times as large. With both it is "
+        f"{write_small(kept[BOTH])} times as large.",
         fails=kept[BOTH] < ALIVE or not lost,
         unless=_needs(lost),
     )
@@ -188,6 +193,10 @@ def judge_knowledge(untrained: Cells, trained: Cells) -> Verdict:
         f"{PAPER} layers, or at most half as many right translations after training; holds if that "
         "is so with norms and without; fails if it is so in neither",
         "; ".join(numbers).replace("e-", "e−"),
+        f"With residual connections and norms, networks of {learned} layers translate "
+        f"{right[BOTH]:.0%} of new sentences correctly. With norms only they translate "
+        f"{right[NORM]:.0%}. Without both they translate {right[NEITHER]:.0%}. Half as many or "
+        "less count as lost.",
         fails=not lost,
         unless=_needs(lost),
     )

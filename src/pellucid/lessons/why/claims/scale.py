@@ -15,7 +15,15 @@ import numpy as np
 import torch
 
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells, write
+from pellucid.lessons.why.cells import (
+    Cells,
+    Column,
+    decide,
+    judge_seeds,
+    measure_cells,
+    write,
+    write_small,
+)
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
@@ -65,11 +73,15 @@ def measure(setting: MeasurementSetting) -> Found:
     )
     verdict = judge_seeds(judge, softmax)
     found = Found(
-        f"random queries and keys of {WIDTHS[-1]} numbers (d_k = {WIDTHS[-1]}) were compared with "
-        f"those of {WIDTHS[0]}. Without the division, a typical word's softmax is left with "
-        f"{_left(softmax, 'independent', RAW):.1%} of the gradient that it has at d_k = "
-        f"{WIDTHS[0]}. With the division it has {_left(softmax, 'independent', SCALED):.0%} of "
-        "it. If a key is the same vector as the query, almost nothing is left in either case",
+        "the softmax turns the scores of a query into weights, and its gradient says how much the "
+        f"weights still change when the scores change. Random queries and keys of size d_k = "
+        f"{WIDTHS[-1]} were compared with those of size {WIDTHS[0]}. Without the division, the "
+        "softmax of a typical query is left with "
+        f"{_left(softmax, 'independent', RAW):.1%} of the gradient that it has with size "
+        f"{WIDTHS[0]}. With the division it has {_left(softmax, 'independent', SCALED):.0%} of it. "
+        "But if one of the keys equals the query, as where a word meets itself, "
+        f"{write_small(_left(softmax, 'alike', SCALED))} of the gradient is left, although the "
+        "score is divided",
         f"Queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys. The gradient is "
         "the Frobenius norm of the softmax's Jacobian diag(w) − wwᵀ. The entropy is 1 if all "
         "weights are even and 0 if one key has all. In the second table one of the keys equals the "
@@ -102,9 +114,10 @@ def _add_trainings(setting: MeasurementSetting, found: Found) -> Found:
     last = cells.where(start="unit", width=widths[-1])
     before = {how: write(last.all("gradient", how=how)) for how in (RAW, SCALED)}
     return found.plus(
-        ". With the division, small models learned a tiny language in "
-        f"{_learned(cells, SCALED)} trainings. Without it they learned it in "
-        f"{_learned(cells, RAW)}",
+        f". Then tiny models were trained on a tiny language, with {len(widths)} sizes of keys, "
+        f"{len(STARTS)} kinds of first weights and each seed. Learned means a loss below {LEARNED} "
+        f"at the end. With the division the language was learned in {_learned(cells, SCALED)} "
+        f"trainings. Without it {_learned(cells, RAW)} trainings learned it",
         " Then models of one layer with one head and d = 64 learn a tiny language, "
         f"with and without the scale, in {steps} updates at a rate of 0.003: once from the usual "
         "first weights (Xavier), once from weights that give queries and keys of variance 1, which "
@@ -184,6 +197,9 @@ def judge(cells: Cells) -> Verdict:
         "that equals its query loses more",
         f"left of the gradient: {raw:.2g} without the scale, {scaled:.2g} with it; {alike:.2g} "
         "with it if a key equals the query",
+        f"With the division {scaled:.0%} of the gradient is left, and {STAYS:.0%} is enough. If a "
+        f"key equals the query, {write_small(alike)} of the gradient is left. Without the division "
+        f"{raw:.1%} of it is left.",
         fails=scaled < STAYS or raw > FALLS,
         unless={"queries and keys are independent, as before training": alike < STAYS},
     )
@@ -210,6 +226,8 @@ def judge_learning(cells: Cells) -> Verdict:
             f"{_learned(cells.where(start=start), RAW)} without"
             for start in cells.values("start")
         ),
+        f"With the division, {_learned(cells, SCALED)} trainings learned the language. Without it, "
+        f"{_learned(cells, RAW)} did. To hold, the division must help more of them to learn.",
         fails=len(cells.all("updates", how=SCALED)) <= len(cells.all("updates", how=RAW)),
     )
 

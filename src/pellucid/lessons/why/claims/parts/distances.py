@@ -13,7 +13,15 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.positions import offset_matrix, sinusoidal_positions
-from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells, write
+from pellucid.lessons.why.cells import (
+    Cells,
+    Column,
+    decide,
+    judge_seeds,
+    measure_cells,
+    write,
+    write_small,
+)
 from pellucid.lessons.why.head_weights import weights_of_heads
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
@@ -94,9 +102,16 @@ def judge_matrix(error: float, learned: Cells) -> Verdict:
         f"error of M {error:.1e}; R² of learned tables {min(fits):.2f} to {max(fits):.2f}, of "
         f"sinusoids at least {min(learned.all('waves')):.4f}"
     )
+    reason = (
+        "One matrix M should turn the encoding of any place into that of the place δ words further "
+        f"on. For sines and cosines its error is at most {write_small(error)}. For "
+        f"encodings that a network has learned, the best matrix predicts {min(fits):.0%} of "
+        f"their variation, in the worst case. To hold, it must be {FITS:.0%} or more."
+    )
     return decide(
         rule.replace("e-", "e−"),
         numbers.replace("e-", "e−"),
+        reason.replace("-", "−"),
         fails=error >= EXACT,
         unless={"the encodings are sinusoids, not learned": min(fits) < FITS},
     )
@@ -116,6 +131,10 @@ def judge_map_distance(order: Cells) -> Verdict:
             f"{kind}: same words {word:.0%}, same places {place:.0%}"
             for kind, (word, place) in found.items()
         ),
+        "If “then” is put in front of a sentence, all its words move by one place. In tiny "
+        f"translators with sines and cosines, {by_word:.0%} of the weight between the same words "
+        f"then goes elsewhere. Of the weight between the same places {by_place:.0%} does. To hold, "
+        "the first number must be smaller.",
         fails=by_word >= by_place,
     )
 

@@ -21,6 +21,7 @@ from pellucid.lessons.why.cells import (
     join_rows,
     judge_seeds,
     measure_cells,
+    say_seeds,
     write,
 )
 from pellucid.lessons.why.head_weights import WithoutHeads, weights_of_heads
@@ -52,7 +53,12 @@ SEVERAL = 4
 FREE = 0.01
 """A rise of the loss up to this, in nats per token, counts as none."""
 TEXTS: tuple[TaskName, ...] = ("lists", "pronouns")
+_TEXTS = {"lists": "lists of animals", "pronouns": "sentences with pronouns"}
+"""Each text in a sentence."""
 
+
+_SAME = f"the correct translations of other sentences stay as probable, within {FREE:.0%} a token"
+"""What counts as no loss; a rise of the loss by so little takes as much off a probability."""
 
 _ONLY = {"packaged": "the model is `demo`, not a tiny one", "tiny": "the model is a tiny one"}
 """The condition if heads are further apart in models of one kind only."""
@@ -74,11 +80,15 @@ def add_needed_heads(setting: MeasurementSetting, found: Found) -> Found:
     )
     numbers = setting.choose(NUMBERS, (1, 2))
     free = count_free(cuts)
+    is_same = len(set(cuts.all("head", cut=1))) == 1
     taught = join_rows(_teach(setting, text, numbers) for text in TEXTS)
     return found.plus(
-        f". With the decoder, `demo` has {cuts.values('cut')[-1]} heads. At least {min(free)} of "
-        "them can be removed without making correct translations less probable, whichever test "
-        "sentences are taken",
+        f". With the decoder, `demo` has {cuts.values('cut')[-1]} heads. Each seed draws "
+        "sentences, and heads were removed one after another, each time the one that these "
+        "sentences need least. "
+        f"Seed by seed, {say_seeds(free)} can be removed, and {_SAME}. "
+        f"{'The same head goes' if is_same else 'Which head goes'} first "
+        f"{'with each seed' if is_same else 'depends on the seed'}",
         f" Number of heads: tiny models of width {WIDTH}, whose heads share "
         f"it, learn lists of animals and pronouns; learned means a training loss below {LEARNED} "
         "nats. Distance: the share of its weight that one head gives to other words than another "
@@ -111,6 +121,14 @@ def judge_number(cells: Cells) -> Verdict:
         f"holds if one head needs {FASTER} times the updates of {several} heads that share its "
         "width, or more, in every text; fails otherwise",
         "; ".join(f"{text}: one head needs × {write(ratio)}" for text, ratio in ratios.items()),
+        "Are several heads of use? Tiny networks with one head were compared with networks of "
+        f"{several} heads that share its width. "
+        + " ".join(
+            f"To learn {_TEXTS[text]}, one head needs {say_seeds(ratio, '.2f')} times the "
+            "updates, seed by seed."
+            for text, ratio in ratios.items()
+        )
+        + f" To hold, it must be {FASTER} times or more on average, for both texts.",
         fails=min(map(fmean, ratios.values())) < FASTER,
     )
 
@@ -135,6 +153,10 @@ def judge_head_distance(packaged: Cells, tiny: Cells) -> Verdict:
             f"{name}: {trained:.2f} trained, {untrained:.2f} untrained"
             for name, (trained, untrained) in means.items()
         ),
+        f"After training, two heads of a layer of `demo` differ in {means['packaged'][0]:.0%} of "
+        f"their weight. With random weights they differ in {means['packaged'][1]:.0%}. In tiny "
+        f"networks they differ in {means['tiny'][0]:.0%} after training. With random weights it is "
+        f"{means['tiny'][1]:.0%}. To hold, heads must differ more after training.",
         fails=not any(is_more.values()),
         unless={
             condition: is_more[name] and not all(is_more.values())
@@ -150,6 +172,8 @@ def judge_cut(cells: Cells) -> Verdict:
         f"no loss is a rise by at most {FREE} nats a token; holds if no head can be cut without "
         "loss, fails if one can",
         f"heads cut without loss: {write(free, 'd')} of {cells.values('cut')[-1]}",
+        f"Seed by seed, {say_seeds(free)} of the {cells.values('cut')[-1]} heads of `demo` can be "
+        f"removed, and {_SAME}. To hold, it must be none.",
         fails=fmean(free) >= 1,
     )
 
@@ -276,10 +300,12 @@ def cut_heads(seed: int, count: int) -> dict[str, list[Any]]:
 
 
 def _by_number(found: dict[str, list[Any]]) -> list[dict[str, float]]:
-    columns = zip(found["losses"], found["right"], found["random"], strict=True)
+    # Without any head cut there is none that was cut last.
+    heads = ["", *found["order"]]
+    columns = zip(heads, found["losses"], found["right"], found["random"], strict=True)
     return [
-        {"cut": cut, "loss": loss, "right": right, "random": random}
-        for cut, (loss, right, random) in enumerate(columns)
+        {"cut": cut, "head": head, "loss": loss, "right": right, "random": random}
+        for cut, (head, loss, right, random) in enumerate(columns)
     ]
 
 
