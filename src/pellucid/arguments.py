@@ -234,6 +234,23 @@ def list_texts(name: str, values: object) -> list[str]:
     return found
 
 
+def list_some(what: str, values: str | Iterable[str], example: str) -> list[str]:
+    """Return what is given as one text, or as several of any iterable, as a list.
+
+    Args:
+        what: the name of one, for the message.
+        values: what was given.
+        example: one of them.
+
+    Raises:
+        InputError: there are none.
+    """
+    found = [values] if isinstance(values, str) else list(values)
+    if not found:
+        raise InputError(f"No {what} was given. Name one such as {example}, or leave {what}s out.")
+    return found
+
+
 def list_pairs(sources: object, targets: object) -> tuple[bool, list[str], list[str]]:
     """Return the two sides of pairs as lists, after telling whether each is a single text.
 

@@ -172,6 +172,45 @@ def test_look_follows_what_the_changed_model_writes(run_here: Run) -> None:
     assert (done.returncode, "it is not decoded" in done.stderr) == (2, True)
 
 
+def test_study_and_align_take_a_change(run_here: Run, files: tuple[str, ...]) -> None:
+    change = ("--change", "average decoder.1.cross.0")
+    done = run_here("study", "demo", *files, *change, "--head", "decoder.1.cross.0", "--json")
+    assert (done.returncode, done.stderr) == (0, f"note: The model is changed: {change[1]}.\n")
+    (head,) = json.loads(done.stdout)["heads"]
+    assert head["confidence"] < 0.3
+    plain, changed = (
+        run_here("align", "demo", *files, *given).stdout.split() for given in ((), change)
+    )
+    # Every word is linked to every other one.
+    assert len(changed) > 3 * len(plain)
+    for command in ("study", "align"):
+        done = run_here(command, "demo", *files, "--change", "cut decoder.9")
+        assert (done.returncode, "A layer must be from 0 to 1" in done.stderr) == (2, True)
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_word_that_lines_lack_is_said_as_any_warning(run_here: Run, files: tuple[str, ...]) -> None:
+    done = run_here("translate", "demo", "-i", files[1], "--change", "cut word zebra")
+    assert (done.returncode, done.stdout.splitlines()) == (0, _translate(run_here, files[1]))
+    assert done.stderr.startswith("warning: 'cut word zebra' changed nothing in ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("search", "said"),
+    [(("--beam", "3"), "Beam of 3 now"), (("--set", "decoding.sample=true"), "Sampled now")],
+)
+def test_look_under_a_change_follows_the_search(
+    run_here: Run, search: tuple[str, ...], said: str
+) -> None:
+    line = "The dog ate the cake because it was hungry."
+    search = (*search, "--set", "decoding.min_length=14")
+    change = ("--change", "cut encoder.*.self.*:6>1")
+    shown = run_here("look", "demo", line, *change, *search)
+    done = run_here("translate", "demo", line, *change, *search)
+    assert f"{said} {done.stdout.strip()}" in " ".join(shown.stdout.split())
+
+
 def test_evaluate_under_a_change_compares_with_the_unchanged_model(
     run_here: Run, files: tuple[str, ...], write_lines: WriteLines
 ) -> None:

@@ -138,9 +138,9 @@ ModelChanges = Annotated[
     typer.Option(
         "--change",
         metavar="CHANGE",
-        help="Change the model: 'cut decoder.1.cross.0' and the other changes of look; may be "
-        "repeated. Changes of the decoder other than cuts of whole heads run on PyTorch, which is "
-        "slower.",
+        help="Change the model: 'cut decoder.1.cross.0', 'cut word it' and the other changes of "
+        "look; may be repeated. Changes of the decoder other than cuts of whole heads run on "
+        "PyTorch, which is slower.",
     ),
 ]
 

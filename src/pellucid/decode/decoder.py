@@ -113,6 +113,7 @@ class Decoder:
         Returns:
             One answer for each request, in their order.
         """
+        self._tell_texts(requests)
         reason = self.find_reason(config, requests)
         if reason is None:
             found = self._native.answer(requests, config, batch_tokens=batch_tokens)
@@ -132,6 +133,7 @@ class Decoder:
         Raises:
             InputError: logits were not finite.
         """
+        self._tell_texts([request])
         reason = self.find_reason(config, [request])
         if reason is not None:
             need_library("torch", f"This search ({reason})")
@@ -176,6 +178,10 @@ class Decoder:
             each = [score_on_pytorch(model, sources, targets, start) for model in models]
         self._note_probe()
         return mean_logs(each, targets)
+
+    def _tell_texts(self, requests: Sequence[Request]) -> None:
+        if self.change is not None:
+            self.change.know((one.source_ids, one.key) for one in requests)
 
     def _note_probe(self) -> None:
         if self.change is not None:

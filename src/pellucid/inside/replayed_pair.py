@@ -21,7 +21,7 @@ from pellucid.arguments import checked
 from pellucid.attention import stages
 from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, only_observes, tell_probe
-from pellucid.decode.probing.under_probe import REPLACED_NOTHING
+from pellucid.decode.probing.under_probe import REPLACED_NOTHING, Noting
 from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.changes.given_changes import GivenChanges, join_probes
@@ -103,13 +103,16 @@ def replay(
     logs = tuple(logs_TV.gather(1, targets_T1)[:, 0].tolist())
     checks = dict(recorder.checks)
     decoding = {**(decoding or {}), **_place_of(logs_TV)}
-    if probe is not None and not recorder.replaced and not isinstance(probe, Changes):
+    is_checked = getattr(probe, "is_checked", False)
+    if probe is not None and not recorder.replaced and not is_checked:
         if only_observes(probe) and not recorder.is_written_to:
             decoding.pop("changes", None)
         else:
             # Changes from text are checked before; this one may have misspelled a stage.
             decoding["changes"] = "by a probe, which replaced nothing"
             warnings.warn(REPLACED_NOTHING, stacklevel=2)
+    elif probe is not None:
+        Noting(probe).warn_of_parts()
     # A changed replay need not find what the unchanged decode found.
     if decode_log_probabilities is not None and (decoded_under_changes or not recorder.replaced):
         # A search counts what it is given as certain, whatever the model thinks of it.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pellucid.arguments import checked
+from pellucid.config import DecodingConfig
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.given_changes import GivenChanges
 from pellucid.inside.changes.what_if import WhatIf, what_if
@@ -48,6 +49,7 @@ class Pair(PairData):
         max_length: int | None = None,
         num_random: int = 0,
         seed: int = 1,
+        search: DecodingConfig | None = None,
     ) -> WhatIf:
         """Translate again under changes; see `pellucid.inside.what_if`."""
         return what_if(
@@ -57,6 +59,7 @@ class Pair(PairData):
             max_length=max_length,
             num_random=num_random,
             seed=seed,
+            search=search,
         )
 
     @checked

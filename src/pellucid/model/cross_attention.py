@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -112,8 +113,16 @@ class Rows:
             replacement = probe.see(self._site.name, stage, torch.cat(rows, dim=2))
             # A probe with `see_rows` has replaced rows in time, and may repeat them here.
             if replacement is not None and self._see_rows is None:
-                raise InputError(
-                    "A probe that replaces the attention of a recurrent decoder must have a method "
-                    f"see_rows, but has none ({self._site.name}.{stage}). Every row decides the "
-                    "next one."
-                )
+                refuse_late(self._site.name, stage)
+
+
+def refuse_late(site: str, stage: str) -> NoReturn:
+    """Refuse to replace attention after all rows have had their effect.
+
+    Raises:
+        InputError: always.
+    """
+    raise InputError(
+        "A probe that replaces the attention of a recurrent decoder must have a method see_rows, "
+        f"but has none ({site}.{stage}). Every row decides the next one."
+    )

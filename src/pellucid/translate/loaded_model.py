@@ -163,14 +163,14 @@ class LoadedModel:
         """Return a translator of the same model under changes.
 
         Changes are a text such as ``"cut decoder.1.cross.0"``, several, or a probe. All of them
-        reach every search. Cuts of whole heads of a Transformer and changes of the encoder keep the
-        engine in C; with others PyTorch computes each step, in float32.
+        reach every search. ``"cut word it"`` cuts the word in each sentence that has it once. Cuts
+        of whole heads of a Transformer and changes of the encoder keep the engine in C; with others
+        PyTorch computes each step, in float32.
 
         Raises:
             InputError: a change names what the model does not have, or there are several models.
         """
-        from pellucid.decode.probing.under_probe import UnderProbe
-        from pellucid.inside.changes.cutting import cut_model, heads_to_cut
+        from pellucid.inside.changes.cutting import change_model
         from pellucid.inside.changes.given_changes import join_probes, read_changes
 
         if len(self._given) > 1:
@@ -179,12 +179,10 @@ class LoadedModel:
         found = copy.copy(self)
         found.changes = join_probes(self.changes, read_changes(changes, self.config))
         assert found.changes is not None
-        heads = heads_to_cut(found.changes, self.model)
-        if heads is None:
-            under = UnderProbe(self.model, self.tokenizer, found.changes)
+        model, under = change_model(self.model, self.tokenizer, found.changes)
+        if under is not None:
             found.decoder = self.decoder.under(under)
         else:
-            model = cut_model(self.model, heads)
             found.decoder = make_decoder([model], self.tokenizer)
             found._given = (model,)
             # The cached property came along with the old models in it.

@@ -81,6 +81,8 @@ def score_pairs(
         scored.append(Scored(sources[index], targets[index], error=problem))
         if problem is None:
             pairs[index] = (source_ids, target_ids)
+            if decoder.change is not None:
+                decoder.change.know([(source_ids, pairs_read[index][0])])
     for group in _group(pairs, batch_tokens):
         _score_group(decoder, tokenizer, group, pairs, scored)
     return scored

@@ -61,6 +61,7 @@ class Translator(TextTranslator):
         words: UnitRule = "auto",
         reverse: Translator | None = None,
         symmetrize: Symmetrization = "grow-diag-final",
+        changes: GivenChanges | None = None,
         source_language: str | None = None,
         to: str | None = None,
     ) -> PairLinks: ...
@@ -75,6 +76,7 @@ class Translator(TextTranslator):
         words: UnitRule = "auto",
         reverse: Translator | None = None,
         symmetrize: Symmetrization = "grow-diag-final",
+        changes: GivenChanges | None = None,
         source_language: str | None = None,
         to: str | None = None,
     ) -> list[PairLinks]: ...
@@ -89,6 +91,7 @@ class Translator(TextTranslator):
         words: UnitRule = "auto",
         reverse: Translator | None = None,
         symmetrize: Symmetrization = "grow-diag-final",
+        changes: GivenChanges | None = None,
         source_language: str | None = None,
         to: str | None = None,
     ) -> PairLinks | list[PairLinks]:
@@ -107,24 +110,34 @@ class Translator(TextTranslator):
             reverse: a translator from the target into the source, whose links are joined with
                 these.
             symmetrize: how they are joined.
+            changes: as for `changed`; ``reverse`` stays as it is.
             source_language: as for `translate`; ``reverse`` reads and writes them the other way.
             to: as for `translate`.
 
         Raises:
             DataError: something is no text, or sources and targets differ in number.
-            InputError: the head does not exist, or there are several models.
+            InputError: the head does not exist, there are several models, or a change cannot be
+                made.
         """
         from pellucid.translate.links.pair_links import align_texts
+        from pellucid.translate.looking_inside import bundle_to_look_at
 
         is_one, given, each = list_pairs(sources, targets)
         check_kind("words", words, UnitRule)
         check_kind("symmetrize", symmetrize, Symmetrization)
-        bundles = [self.bundle]
+        models: list[Translator] = [self if changes is None else self.changed(changes)]
         if reverse is not None:
             check_kind("reverse", reverse, Translator, "a Translator")
-            bundles.append(reverse.bundle)
-        language = direction(source_language, to)
-        found = align_texts(bundles, cross_head(head), given, each, words, symmetrize, language)
+            models.append(reverse)
+        found = align_texts(
+            [(bundle_to_look_at(one), one.changes) for one in models],
+            cross_head(head),
+            given,
+            each,
+            words,
+            symmetrize,
+            direction(source_language, to),
+        )
         return found[0] if is_one else found
 
     @overload

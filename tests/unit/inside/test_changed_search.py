@@ -209,6 +209,48 @@ def test_look_follows_what_the_changed_model_writes(demo: Translator) -> None:
         demo.look(LINES[0], changes=change, decode_changed=True, translation="La pizza.")
 
 
+@pytest.mark.parametrize("kind", ["cut a word", "mean of a head", "steer the encoder", "several"])
+def test_what_if_follows_the_search_that_was_asked_for(demo: Translator, kind: str) -> None:
+    change = changes_to_try(demo)[kind]
+    pair = demo.pair(LINES[0])
+    search = demo.options(beam=5, max_length=40, **PLAIN)
+    found = pair.what_if(change, search=search)
+    probe = read_probe(pair, change)
+    for side, under in ((found.before, Changes()), (found.after, probe)):
+        ids, logs = slow_beam(pair, under, beam=5, most=40)[0]
+        assert side.ids == ids
+        assert side.log_probabilities == pytest.approx(logs, abs=2e-4)
+    assert found.effect == pair.what_if(change).effect
+
+
+@pytest.mark.parametrize("change", [ENCODER, DECODER])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"sample": True, "seed": 3},
+        {"beam": 3, "n_best": 3, "min_length": 14},
+        {"beam": 4, "n_best": 4, "diverse_groups": 2, "diversity": 0.5},
+    ],
+    ids=["sample", "lengths", "groups"],
+)
+def test_what_if_finds_what_translate_finds(
+    demo: Translator, change: str, how: dict[str, Any]
+) -> None:
+    pair = demo.pair(LINES[2], **{**how, "n_best": 1, "diverse_groups": 1, "diversity": 0.0})
+    found = pair.what_if(change, search=demo.options(**how), prefix="Le")
+    for side, changes in ((found.before, None), (found.after, change)):
+        (written,) = demo.translate(LINES[2:], changes=changes, prefix="Le", **how)
+        assert side.text == written.text
+
+
+def test_what_if_of_an_impossible_search_says_so(demo: Translator) -> None:
+    pair = demo.pair(LINES[1])
+    with pytest.raises(InputError, match="max_length cannot be combined with search"):
+        pair.what_if(DECODER, search=demo.options(beam=2), max_length=7)
+    with pytest.raises(InputError, match="at most 3 tokens, but the prefix and phrases need 4"):
+        pair.what_if(DECODER, search=demo.options(max_length=3), prefix="La soupe était")
+
+
 def test_probe_that_replaces_nothing_is_said_by_every_call(demo: Translator) -> None:
     class Misspelled:
         def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:

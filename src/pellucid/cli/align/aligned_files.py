@@ -94,6 +94,8 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
             is_backward=bool(prefix),
             units=unit_rule(options),
             language=options["language"],
+            # The model that translates back stays as it is.
+            changes=None if prefix else options["change"],
         )
         view = guided_view(bundle)
         if view is not None and view in direction.views:

@@ -18,6 +18,7 @@ from pellucid.cli.options import (
     From,
     Json,
     Model,
+    ModelChanges,
     OutputFile,
     Overwrite,
     Threads,
@@ -50,6 +51,7 @@ def align(
     gold: str | None = None,
     source_language: From = None,
     to: To = None,
+    change: ModelChanges = None,
     json: Json = False,
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,
@@ -87,5 +89,5 @@ def align(
     from pellucid.machine.hardware import set_threads
 
     set_threads(threads)
-    options |= {"language": direction(source_language, to)}
+    options |= {"language": direction(source_language, to), "change": change}
     return align_files(model, files, options, output_file, may_overwrite=overwrite, is_json=json)

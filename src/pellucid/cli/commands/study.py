@@ -10,7 +10,17 @@ from pellucid.cli.lines.pair_files import GOLD, OWN_TARGET, SOURCE, Pairs, pair_
 from pellucid.cli.lines.streams import is_special, read_columns, to_json_line
 from pellucid.cli.look.head_history import lay_out_figures, read_gold_columns, to_csv
 from pellucid.cli.option_rules import Needs, check_rules
-from pellucid.cli.options import HEADS, Device, From, Json, Model, Threads, To, described
+from pellucid.cli.options import (
+    HEADS,
+    Device,
+    From,
+    Json,
+    Model,
+    ModelChanges,
+    Threads,
+    To,
+    described,
+)
 from pellucid.cli.outputs import Csv, Files, OverwriteFiles, choose_outputs, write_outputs
 from pellucid.errors import InputError, suggestion
 from pellucid.terminal.progress import ProgressLine
@@ -51,6 +61,7 @@ def study(
     measured_lines: int | None = None,
     source_language: From = None,
     to: To = None,
+    change: ModelChanges = None,
     json: Json = False,
     csv_table: Csv = False,
     output: Files = None,
@@ -95,7 +106,7 @@ def study(
     places = [path for path in outputs.files if not is_special(str(path))]
     # Next to the result, so that the same command finds it again.
     kept = Path(f"{places[0]}.study") if places else None
-    found = _study_heads(bundle, columns, golds, head, measured, kept)
+    found = _study_heads(bundle, columns, golds, head, measured, kept, change)
     for sentence in found.left_out:
         say_error(sentence)
     for sentence in found.notes:
@@ -116,6 +127,7 @@ def _study_heads(
     heads: list[str] | None,
     num_measured: int,
     kept: Path | None,
+    changes: list[str] | None,
 ) -> Study:
     from pellucid.inside.studies.head_study import study as study_heads
 
@@ -125,9 +137,10 @@ def _study_heads(
             columns["--source"],
             columns.get("--target"),
             golds=golds,
-            heads=heads,
+            heads=heads or None,
             num_measured=num_measured,
             kept=kept,
+            changes=changes,
             on_step=lambda what, done, total: line.show(f"{done} of {total}: {what[:40]}"),
         )
 

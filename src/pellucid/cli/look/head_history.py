@@ -54,7 +54,7 @@ def follow_run(
             columns.get("--target"),
             golds=golds,
             antecedents=pronouns,
-            heads=heads,
+            heads=heads or None,
             on_step=lambda done, total: line.show(f"{done} of {total} models"),
         )
 

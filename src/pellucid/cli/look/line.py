@@ -11,6 +11,7 @@ from typing import Any
 
 from pellucid.bundle import Bundle
 from pellucid.cli.ending import note
+from pellucid.cli.lines.decoding_options import given_decoding
 from pellucid.cli.look.look_options import is_compared, to_ask
 from pellucid.cli.look.measures import show_lenses, show_measures, show_trust, to_place
 from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line, report_problems
@@ -156,7 +157,7 @@ def _show(
             # The model's own translation, as text.
             target = translator.tokenizer.decode_target(trace.predicted_ids)
         if options["show"] == "links":
-            show_links(translator.bundle, line.text, target, writer)
+            show_links(translator.bundle, line.text, target, writer, changes=pair.changes)
         elif options["show"] == "heads":
             links = options["gold_links"]
             gold = None
@@ -165,7 +166,13 @@ def _show(
             show_heads(pair, trace, options["sort"], gold, writer)
         elif options["change"]:
             num_random = options["random"] or 0
-            show_changes(pair, line.text, options["change"], line.prefix, num_random, writer)
+            # What `look` found without a search that was asked for, it finds greedily again.
+            given = given_decoding(options)
+            decoding = translator.options(**given)
+            search = None if not given and decoding == decoding.greedy() else decoding
+            changes = options["change"]
+            prefix = line.prefix
+            show_changes(pair, line.text, changes, prefix, num_random, writer, search=search)
         elif options["measure"]:
             show_them = show_trust if options["show"] == "trust" else show_measures
             show_them(pair, options["measure"], to_place(ask), writer)
@@ -177,7 +184,7 @@ def _show(
             # A model without a taught head: links of all heads together say more than one of them.
             if is_plain_look and guided_view(bundle) is None and bundle.config.model.has_attention:
                 with suppress(InputError):  # Not every pair can be linked.
-                    show_links(bundle, line.text, target, writer)
+                    show_links(bundle, line.text, target, writer, changes=pair.changes)
                     writer.lines([""])
             show_trace(translator.bundle, pair, trace, ask, options, writer)
 

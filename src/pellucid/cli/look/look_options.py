@@ -79,7 +79,7 @@ SHOWN: Mapping[str, Option] = {
     "change": (
         list[str],
         "CHANGE",
-        "Show what happens under a change: 'cut decoder.1.cross.0' (a head), "
+        "Show what happens under a change, by the same search: 'cut decoder.1.cross.0' (a head), "
         "'cut encoder.0.self.2:4>7' (an edge), 'cut word pizza', 'average …', "
         "'force decoder.1.cross.0:3>2=0.8'; may be repeated.",
     ),

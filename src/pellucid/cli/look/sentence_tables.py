@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.cli.ending import warn
 from pellucid.cli.look.writer import LookWriter
+from pellucid.config import DecodingConfig
 from pellucid.errors import InputError
 from pellucid.evaluation.word_links import parse_links
 from pellucid.inside.align.attention_links import align_pairs
@@ -15,6 +17,7 @@ from pellucid.inside.align.link_rules import Aligned
 from pellucid.inside.align.link_views import View, guided_view
 from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.ask import require_attention
+from pellucid.inside.changes.cutting import change_model
 from pellucid.inside.changes.what_if import WhatIf, what_if
 from pellucid.inside.changes.written_changes import parse_changes
 from pellucid.inside.contexts import Contexts, compare_contexts
@@ -117,7 +120,14 @@ def _heads_table(rows: Sequence[HeadRow], *, has_errors: bool) -> NumberTable:
     return NumberTable("All heads on this sentence, means over the rows", "", header, tuple(cells))
 
 
-def show_links(bundle: Bundle, source: str, target: str, writer: LookWriter) -> None:
+def show_links(
+    bundle: Bundle,
+    source: str,
+    target: str,
+    writer: LookWriter,
+    *,
+    changes: Probe | None = None,
+) -> None:
     """Show which words of a translation go with which words of its source.
 
     Links are read from the head that was taught word links; if none was, from the mean of the last
@@ -128,12 +138,18 @@ def show_links(bundle: Bundle, source: str, target: str, writer: LookWriter) -> 
         source: the line.
         target: its translation.
         writer: where to show them.
+        changes: of the model.
 
     Raises:
         InputError: the pair cannot be aligned.
     """
     view, why = _choose_view(bundle)
-    (aligned,) = align_pairs(bundle.model, bundle.tokenizer, [source], [target], [view])
+    model = bundle.model
+    under = None
+    if changes is not None:
+        model, under = change_model(model, bundle.tokenizer, changes)
+    pairs = align_pairs(model, bundle.tokenizer, [source], [target], [view], change=under)
+    (aligned,) = pairs
     if aligned.error is not None:
         raise InputError(aligned.error)
     writer.lines(_describe_links(aligned, view, why))
@@ -176,6 +192,8 @@ def show_changes(
     prefix: str | None,
     num_random: int,
     writer: LookWriter,
+    *,
+    search: DecodingConfig | None = None,
 ) -> None:
     """Show how changes affect a sentence.
 
@@ -186,6 +204,7 @@ def show_changes(
         prefix: beginning of the new translation.
         num_random: number of other heads to make the same change to, at random.
         writer: where to show it.
+        search: how both models search; greedy unless given.
 
     Raises:
         InputError: a change cannot be read, or its place does not exist.
@@ -195,8 +214,9 @@ def show_changes(
         parse_changes(changes, pair.tokenizer, source, pair.source_ids),
         prefix=prefix or "",
         num_random=num_random,
+        search=search,
     )
-    writer.lines(_summarize_changes(found))
+    writer.lines(_summarize_changes(found, search))
     if found.baseline is not None and len(found.baseline.effects) < num_random:
         warn(
             f"--random {num_random:,} asks for more other heads than there are: "
@@ -220,14 +240,19 @@ def show_changes(
     )
 
 
-def _summarize_changes(found: WhatIf) -> Iterator[str]:
+def _summarize_changes(found: WhatIf, search: DecodingConfig | None) -> Iterator[str]:
+    how = "Greedy"
+    if search is not None and search.sample:
+        how = "Sampled"
+    elif search is not None and search.beam > 1:
+        how = f"Beam of {search.beam}"
     yield f"What if: {', '.join(found.changes)}"
     yield f"Original          {found.original.text}"
     total = found.original.log_probability
     yield f"  log-probability {total:.4f} → {total + found.effect:.4f} ({found.effect:+.4f})"
     if found.before.text != found.original.text:
-        yield f"Greedy before     {found.before.text}"
-    yield f"Greedy now        {found.after.text}"
+        yield f"{how + ' before':17} {found.before.text}"
+    yield f"{how + ' now':17} {found.after.text}"
     for edit in found.edits:
         before = " ".join(edit.before) or "nothing"
         after = " ".join(edit.after) or "nothing"

@@ -7,6 +7,7 @@ and may replace it, so that a change written for a whole sentence means the same
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +19,7 @@ from pellucid.attention.checks import fitted
 from pellucid.attention.probe import wants
 from pellucid.config import Precision
 from pellucid.data import make_source_batch
-from pellucid.decode.probing.under_probe import Reading, UnderProbe
+from pellucid.decode.probing.under_probe import Reading, UnderProbe, see_one_by_one
 from pellucid.decode.steppers import ModelState, ModelStepper, SourceMemory
 from pellucid.model import EncoderDecoder
 
@@ -65,15 +66,14 @@ class RowsSoFar:
         if self._under.takes_batches:
             found = self._probe.see(site, stage, rows_A.clone())
             return None if found is None else fitted(found, rows_A, site, stage)[..., newest, :]
-        changed = None
-        for row in self.growing:
-            rows_1 = rows_A[row : row + 1]
-            self._probe.begin(self.readings[row])
-            found = self._probe.see(site, stage, rows_1.clone())
-            if found is not None:
-                changed = tensor.clone() if changed is None else changed
-                changed[row] = fitted(found, rows_1, site, stage)[0, ..., newest, :]
-        return changed
+        readings = ((row, self.readings[row]) for row in self.growing)
+        changed = see_one_by_one(self._probe, site, stage, rows_A, readings)
+        if not changed:
+            return None
+        result = tensor.clone()
+        for row, rows in changed.items():
+            result[row] = rows[..., newest, :]
+        return result
 
     def reorder(self, rows_A: Tensor) -> None:
         """Keep the listed rows of the batch, in that order."""
@@ -109,12 +109,13 @@ class ProbedState(ModelState):
         super().insert(slots_X, memory.source, chosen_X)
         self.probe = RowsSoFar(self._under)
         chosen = chosen_X.repeat_interleave(self._width).tolist()
-        self.readings = [Reading(self._under.tokenizer, memory.ids[index]) for index in chosen]
+        begun = [self._under.reading(ids) for ids in memory.ids]
+        self.readings = [begun[index] for index in chosen]
 
     def read(self, newest_A: Tensor, is_growing_A: Tensor | None) -> None:
         """Note the tokens that the next rows read."""
         self.readings = [
-            Reading(one.tokenizer, one.source_ids, (*one.read_ids, token))
+            replace(one, read_ids=(*one.read_ids, token))
             for one, token in zip(self.readings, newest_A.tolist(), strict=True)
         ]
         everyone = list(range(len(self.readings)))

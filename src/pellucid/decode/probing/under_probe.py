@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.attention.probe import Probe, only_observes, parts_of, tell_probe
+from pellucid.attention.checks import fitted
+from pellucid.attention.probe import Probe, only_observes, parts_of, tell_probe, wants
 from pellucid.errors import InputError
 from pellucid.model import EncoderDecoder
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -29,6 +30,9 @@ REPLACED_NOTHING = (
 TOKENS_AT_ONCE = 4096
 """Tokens of the sources that the encoder reads together."""
 
+MOST_TEXTS = 10_000
+"""Sources whose texts are remembered; a window of lines has a tenth as many."""
+
 Ids = Sequence[Sequence[int]]
 
 
@@ -37,6 +41,7 @@ class HasPieces:
 
     tokenizer: Tokenizer
     source_ids: tuple[int, ...]
+    source_text: str
     read_ids: tuple[int, ...]
 
     @property
@@ -57,12 +62,14 @@ class Reading(HasPieces):
     Attributes:
         tokenizer: the model's.
         source_ids: the source, with ``</s>`` at the end.
+        source_text: the source; as the model reads it if only its tokens are known.
         read_ids: what the decoder's rows so far have read, the start token first; empty while the
             encoder runs.
     """
 
     tokenizer: Tokenizer
     source_ids: tuple[int, ...]
+    source_text: str
     read_ids: tuple[int, ...] = ()
 
 
@@ -118,14 +125,62 @@ class Noting:
 
     def warn(self) -> None:
         """Warn of a probe that may have misspelled a stage, or of each one of several."""
-        several = getattr(self.probe, "warn", None)
-        if several is not None:
-            several()
+        if self.warn_of_parts():
             return
         # Changes from text were checked before.
         is_checked = getattr(self.probe, "is_checked", False)
         if not (self.has_replaced or is_checked or only_observes(self.probe)):
             warnings.warn(REPLACED_NOTHING, stacklevel=2)
+
+    def warn_of_parts(self) -> bool:
+        """Let a probe warn that knows more than this one; True if it does."""
+        found = getattr(self.probe, "warn", None)
+        if found is not None:
+            found()
+        return found is not None
+
+
+def see_one_by_one(
+    probe: Probe, site: str, stage: str, rows_A: Tensor, readings: Iterable[tuple[int, Reading]]
+) -> dict[int, Tensor]:
+    """Hand a probe some rows of a batch, each by itself; return those that it replaced.
+
+    Args:
+        probe: takes one sentence at a time.
+        site: of the result.
+        stage: of the result.
+        rows_A: the result for the batch.
+        readings: the numbers of the rows, and what the probe is told of each.
+    """
+    changed = {}
+    for row, reading in readings:
+        rows_1 = rows_A[row : row + 1]
+        tell_probe(probe, reading)
+        found = probe.see(site, stage, rows_1.clone())
+        if found is not None:
+            changed[row] = fitted(found, rows_1, site, stage)[0]
+    return changed
+
+
+class OneByOne:
+    """A probe of a whole batch that hands its sentences to another one by one.
+
+    Args:
+        probe: the other.
+        readings: of each sentence.
+    """
+
+    def __init__(self, probe: Probe, readings: Sequence[Reading]) -> None:
+        self._probe = probe
+        self._readings = readings
+        self.sites = getattr(probe, "sites", None)
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        """Hand on a result, sentence by sentence."""
+        if not wants(self._probe, site, stage):
+            return None
+        found = see_one_by_one(self._probe, site, stage, tensor, enumerate(self._readings))
+        return torch.stack([found.get(row, one) for row, one in enumerate(tensor)])
 
 
 class UnderProbe:
@@ -141,6 +196,8 @@ class UnderProbe:
         tokenizer: as given.
         reaches_decoder: True if a change may be of the decoder, which only PyTorch can make.
         takes_batches: True if the probe takes several sentences of one length at once.
+        reads_together: True if the encoder may read such sentences together: then, or if the probe
+            changes one result only, so that it carries nothing from one result to the next.
     """
 
     def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, probe: Probe) -> None:
@@ -151,11 +208,25 @@ class UnderProbe:
         self.reaches_decoder = model.config.is_recurrent or "decoder" in parts_of(probe)
         self.reaches_encoder = "encoder" in parts_of(probe)
         self.takes_batches = bool(getattr(probe, "takes_batches", False))
+        self.reads_together = self.takes_batches or len(getattr(probe, "names", ())) == 1
         self._recent: dict[tuple[int, ...], Tensor] = {}
+        self._texts: dict[tuple[int, ...], str] = {}
+
+    def know(self, texts: Iterable[tuple[Sequence[int], str]]) -> None:
+        """Note the texts of sources, so that a probe can be told them."""
+        if len(self._texts) > MOST_TEXTS:
+            self._texts = {}
+        self._texts.update((tuple(ids), text) for ids, text in texts)
+
+    def reading(self, source_ids: Sequence[int], read_ids: Sequence[int] = ()) -> Reading:
+        """Make what a probe is told of a sentence, and of the rows that the decoder reads."""
+        ids = tuple(source_ids)
+        text = self._texts.get(ids) or self.tokenizer.decode_source(ids)
+        return Reading(self.tokenizer, ids, text, tuple(read_ids))
 
     def begin(self, source_ids: Sequence[int], read_ids: Sequence[int] = ()) -> None:
         """Tell the probe which sentence comes next, and what the decoder reads of it."""
-        self.probe.begin(Reading(self.tokenizer, tuple(source_ids), tuple(read_ids)))
+        self.probe.begin(self.reading(source_ids, read_ids))
 
     @torch.inference_mode()
     def encode(self, sources: Ids, model: EncoderDecoder | None = None) -> list[Tensor]:
@@ -169,10 +240,13 @@ class UnderProbe:
         device = model.output_weight.device
         found: dict[int, Tensor] = {}
         for group in self._of_one_length(sources):
-            if not self.takes_batches:
+            probe: Probe | None = self.probe if self.reaches_encoder else None
+            if not self.reads_together:
                 self.begin(sources[group[0]])
+            elif probe is not None and not self.takes_batches:
+                probe = OneByOne(probe, [self.reading(sources[index]) for index in group])
             source_BS = torch.tensor([list(sources[index]) for index in group], device=device)
-            memory_BSD = model.encode(source_BS, probe=self.probe if self.reaches_encoder else None)
+            memory_BSD = model.encode(source_BS, probe=probe)
             found.update(zip(group, memory_BSD, strict=True))
         return [found[index] for index in range(len(sources))]
 
@@ -220,7 +294,7 @@ class UnderProbe:
 
     def _of_one_length(self, sources: Ids) -> Iterator[list[int]]:
         """Group sources that the encoder reads together, without padding that a probe could see."""
-        if not self.takes_batches:
+        if not self.reads_together:
             yield from ([index] for index in range(len(sources)))
             return
         by_length: dict[int, list[int]] = {}

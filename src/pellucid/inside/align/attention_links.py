@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pellucid.decode.hypothesis import OVERFLOW
+from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.errors import DataError
 from pellucid.evaluation.word_links import Link
 from pellucid.inside.align.alignment_maps import map_pairs
@@ -47,6 +48,7 @@ def align_pairs(
     rule: LinkRule = "both",
     units: UnitRule = "auto",
     given: GivenUnits = NOTHING_GIVEN,
+    change: UnderProbe | None = None,
 ) -> Iterator[Aligned]:
     """Link the words of given pairs by each of some views.
 
@@ -59,6 +61,7 @@ def align_pairs(
         rule: which links to take from a map, see `link_words`.
         units: how lines are cut into the words that links count.
         given: words to take instead, and pairs that are faulty.
+        change: what changes the model on the way.
 
     Yields:
         The links of each pair, in order. A pair with an empty side has none.
@@ -71,11 +74,13 @@ def align_pairs(
             f"The number of targets must be that of the sources, {len(sources)}, but is "
             f"{len(targets)}. Give one target for each source."
         )
-    aligner = _Aligner(model, tokenizer, tuple(views), rule, units)
+    aligner = _Aligner(model, tokenizer, tuple(views), rule, units, change)
     pairs = list(zip(sources, targets, strict=True))
     # In parts, so that a long file gives its first links soon.
     for start in range(0, len(pairs), CHUNK):
         yield from aligner.align(pairs[start : start + CHUNK], given, start)
+    if change is not None and pairs:
+        change.probe.warn()
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,7 @@ class _Aligner:
     views: tuple[View, ...]
     rule: LinkRule
     units: UnitRule
+    change: UnderProbe | None
 
     def align(
         self, pairs: Sequence[tuple[str, str]], given: GivenUnits, start: int
@@ -113,6 +119,8 @@ class _Aligner:
             # A view without a layer is the mean of all.
             layers = set(self.model.config.attending_layers)
         places = list(ready)
+        if self.change is not None:
+            self.change.know((one.ids[0], one.lines[0]) for one in ready.values())
         all_maps = map_pairs(
             self.model,
             [ready[place].ids for place in places],
@@ -120,6 +128,7 @@ class _Aligner:
             pad_id=self.tokenizer.config.pad_id,
             start_id=self.tokenizer.config.target_start_id,
             has_norms=any(view.map == "norms" for view in self.views),
+            change=self.change,
         )
         for maps in all_maps:
             place = places[maps.index]

@@ -9,12 +9,15 @@ from itertools import islice
 import numpy as np
 
 from pellucid.bundle import Bundle
+from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.evaluation.word_links import GoldLinks, LinkScore, count_links, score_counts
 from pellucid.inside.align.attention_links import align_pairs
 from pellucid.inside.align.choice import SAMPLE_PAIRS, consistencies
 from pellucid.inside.align.link_rules import Aligned
 from pellucid.inside.align.link_views import View, all_views
 from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits
+from pellucid.inside.changes.cutting import change_model
+from pellucid.inside.changes.given_changes import GivenChanges, read_changes
 from pellucid.model import EncoderDecoder
 from pellucid.text.language_tokens import backwards, find_code, with_code
 from pellucid.text.link_choices import (
@@ -73,6 +76,7 @@ class Direction:
         taught: the view that learned word links, which needs no other choice; None without one.
         taught_rule: which links to take from that one.
         code: the language code that every line gets that the model reads; ``""`` leaves them.
+        change: what changes the model on the way.
     """
 
     model: EncoderDecoder
@@ -84,6 +88,7 @@ class Direction:
     taught: View | None = None
     taught_rule: LinkRule = "all"
     code: str = ""
+    change: UnderProbe | None = None
 
     def align(
         self, sources: Sequence[str], targets: Sequence[str], given: GivenUnits = NOTHING_GIVEN
@@ -109,6 +114,7 @@ class Direction:
             rule=self.rule,
             units=self.units,
             given=given,
+            change=self.change,
         )
         for pair in found:
             if not self.is_backward:
@@ -192,6 +198,7 @@ def make_direction(
     is_backward: bool = False,
     units: UnitRule = "auto",
     language: str | None = None,
+    changes: GivenChanges | None = None,
 ) -> Direction:
     """Make a direction of a model and the views that are asked for.
 
@@ -205,9 +212,11 @@ def make_direction(
         is_backward: True if the model translates the target into the source.
         units: how lines are cut into the words that links count.
         language: those of the pairs, such as ``en:fr``, as `find_code` takes them.
+        changes: of the model, for all pairs.
 
     Raises:
-        InputError: the layer, the head or the language does not exist, or no view fits.
+        InputError: the layer, the head or the language does not exist, no view fits, or a change
+            cannot be made.
     """
     tokenizer = bundle.tokenizer
     if is_backward:
@@ -217,4 +226,10 @@ def make_direction(
     views = all_views(
         bundle.config.model, maps=maps, conventions=conventions, layer=layer, head=head
     )
-    return Direction(bundle.model, tokenizer, tuple(views), rule, is_backward, units, code=code)
+    model = bundle.model
+    under = None
+    if changes is not None:
+        model, under = change_model(model, tokenizer, read_changes(changes, model.config))
+    return Direction(
+        model, tokenizer, tuple(views), rule, is_backward, units, code=code, change=under
+    )

@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from torch import nn
 
 from pellucid.attention.probe import Probe
+from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.pair import attention_at
 from pellucid.model import EncoderDecoder
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 
 def cut_model(model: EncoderDecoder, heads: Iterable[Place]) -> EncoderDecoder:
@@ -46,3 +48,22 @@ def heads_to_cut(probe: Probe, model: EncoderDecoder) -> list[Place] | None:
     if not all(isinstance(change, CutHead) for change in probe.changes):
         return None
     return [change.place for change in probe.changes]
+
+
+def change_model(
+    model: EncoderDecoder, tokenizer: Tokenizer, probe: Probe
+) -> tuple[EncoderDecoder, UnderProbe | None]:
+    """Change a model for many lines: by its weights if that is all, otherwise under a probe.
+
+    Args:
+        model: stays as it is.
+        tokenizer: the model's.
+        probe: what `read_changes` made of changes.
+
+    Returns:
+        The model to run, and what changes it on the way; None if its weights say all.
+    """
+    heads = heads_to_cut(probe, model)
+    if heads is None:
+        return model, UnderProbe(model, tokenizer, probe)
+    return cut_model(model, heads), None

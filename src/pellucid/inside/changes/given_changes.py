@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -17,7 +17,8 @@ from pellucid.decode.probing.under_probe import Noting
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.change import Change, Changes, parse_change
-from pellucid.inside.changes.written_changes import is_of_word, parse_changes
+from pellucid.inside.changes.written_changes import CutWord, is_of_word, parse_changes
+from pellucid.model.cross_attention import refuse_late
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 GivenChanges = str | Change | Probe | Sequence[str | Change | Probe]
@@ -58,6 +59,8 @@ class SeveralProbes:
         self.parts = set().union(*map(parts_of, probes))
         self.takes_batches = all(getattr(one, "takes_batches", False) for one in probes)
         self._noting = [Noting(one) for one in probes]
+        # Results of a recurrent decoder that were handed on row by row.
+        self._by_rows: set[tuple[str, str]] = set()
 
     def begin(self, pair: object) -> None:
         """Tell each which sentence comes next."""
@@ -76,14 +79,36 @@ class SeveralProbes:
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Hand a result to all, and return it if one of them changed it."""
         is_attention = site.rpartition(".")[2] in ATTENTION_KINDS
+        is_late = (site, stage) in self._by_rows
         changed = None
         for probe in self._noting:
+            # It has had its say, row by row.
+            if is_late and getattr(probe, "see_rows", None) is not None:
+                continue
             # A probe that names its sites is not asked about attention elsewhere.
             if is_attention and not is_watched(probe, site):
                 continue
             found = probe.see(site, stage, tensor)
+            if found is not None and is_late:
+                refuse_late(site, stage)
             if found is not None:
                 changed = tensor = fitted(found, tensor, site, stage)
+        return changed
+
+    @property
+    def see_rows(self) -> Callable[[str, str, Tensor], Tensor | None] | None:
+        """Hand rows of a recurrent decoder to those that take them; None if there are none."""
+        takes_rows = any(getattr(one, "see_rows", None) for one in self._noting)
+        return self._hand_rows if takes_rows else None
+
+    def _hand_rows(self, site: str, stage: str, rows: Tensor) -> Tensor | None:
+        self._by_rows.add((site, stage))
+        changed = None
+        for probe in self._noting:
+            see = getattr(probe, "see_rows", None)
+            found = None if see is None else see(site, stage, rows)
+            if found is not None:
+                changed = rows = fitted(found, rows, site, stage)
         return changed
 
     def __str__(self) -> str:
@@ -93,7 +118,7 @@ class SeveralProbes:
 
 def describe_probe(probe: Probe) -> str:
     """Describe what a probe changes; only changes from text can say it in words."""
-    return str(probe) if isinstance(probe, Changes | SeveralProbes) else "by a probe"
+    return str(probe) if isinstance(probe, Changes | CutWord | SeveralProbes) else "by a probe"
 
 
 def read_changes(
@@ -120,11 +145,6 @@ def read_changes(
             probes[-1] = Changes(*[*last.changes, *probe.changes])
         else:
             probes.append(probe)
-    if len(probes) > 1 and model.is_recurrent:
-        raise InputError(
-            "Changes of a recurrent model must be texts, or one probe, but are several probes. "
-            "Make one probe of them."
-        )
     longest = model.max_source_length, model.max_target_length
     lengths = longest if sentence is None else (len(sentence.ids), sentence.target_length)
     for probe in probes or [Changes()]:
@@ -158,10 +178,7 @@ def _to_probe(one: object, sentence: ChangedSentence | None) -> Probe:
         if not is_of_word(one):
             return Changes(parse_change(one))
         if sentence is None or not sentence.text:
-            raise InputError(
-                f"A word can only be cut in one sentence, but {one!r} is for many. Use look, pair "
-                "or what_if."
-            )
+            return CutWord(one)
         found = parse_changes([one], sentence.tokenizer, sentence.text, sentence.ids)
         return Changes(*found)
     if isinstance(one, Change):

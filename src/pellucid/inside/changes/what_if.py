@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from functools import partial
 from html import escape
 from itertools import groupby
 
@@ -18,8 +19,13 @@ import torch
 
 from pellucid.arguments import checked
 from pellucid.attention.probe import Probe
-from pellucid.decode.constraints.build_request import prefix_ids
-from pellucid.errors import InputError
+from pellucid.config import DecodingConfig
+from pellucid.decode.constraints.build_request import RequestBuilder, prefix_ids
+from pellucid.decode.constraints.request import Constraints
+from pellucid.decode.decoder import make_decoder
+from pellucid.decode.hypothesis import OVERFLOW
+from pellucid.decode.probing.under_probe import TOKENS_AT_ONCE, UnderProbe
+from pellucid.errors import InputError, not_together
 from pellucid.inside.changes.change import Change, Changes
 from pellucid.inside.changes.given_changes import GivenChanges, describe_probe
 from pellucid.inside.changes.place import Place, all_heads
@@ -99,9 +105,9 @@ class WhatIf:
         changes: as text.
         original: the pair's target, scored by the unchanged model.
         under_change: the same tokens scored by the changed model, with teacher forcing.
-        before: the unchanged model's greedy output, with the same forced prefix. It differs from
-            the original if that came from a beam, a sample, or a person.
-        after: the changed model's greedy output, scored by the changed model.
+        before: the unchanged model's output, with the same forced prefix. It differs from the
+            original if that came from another search, or a person.
+        after: the changed model's output by the same search, scored by the changed model.
         after_unchanged: the same output scored by the unchanged model.
         baseline: for a change of single heads, if asked for.
     """
@@ -167,6 +173,7 @@ def what_if(
     max_length: int | None = None,
     num_random: int = 0,
     seed: int = 1,
+    search: DecodingConfig | None = None,
 ) -> WhatIf:
     """Decode again under changes, and score the original output under them.
 
@@ -180,10 +187,14 @@ def what_if(
             changed head by another one of the same kind in the same part of the model; if there
             are not as many draws, it takes those that exist.
         seed: decides the draws.
+        search: how both models search, such as ``translator.options(beam=5)``, in float32; of
+            several hypotheses the best counts. Greedy unless given, with the decoder run again at
+            every step.
 
     Raises:
-        InputError: a place does not exist, the vocabulary cannot write the prefix, or a random
-            baseline is asked for although a change does not name a single head.
+        InputError: a place does not exist, the vocabulary cannot write the prefix, arguments
+            contradict each other, or a random baseline is asked for although a change does not
+            name a single head.
     """
     if pair.changes is not None:
         raise InputError("The pair of a what-if must be unchanged. Give all changes to what_if.")
@@ -198,8 +209,13 @@ def what_if(
     forced = (*pair.tokenizer.leading_ids(pair.target_ids), *forced)
     # A changed model may never write the end; twice the length shows that too.
     limit = max_length or 2 * len(pair.target_ids) + 20
-    before = decode_under(pair, UNCHANGED, prefix_ids=forced, max_length=limit)
-    after = decode_under(pair, probe, prefix_ids=forced, max_length=limit)
+    decode = partial(decode_under, prefix_ids=forced, max_length=limit)
+    if search is not None:
+        if max_length is not None:
+            raise not_together("max_length", "search", "it has its own limit")
+        decode = partial(search_under, prefix=prefix, search=search)
+    before = decode(pair, UNCHANGED)
+    after = decode(pair, probe)
     original = _output(pair, pair.target_ids, _score(pair, UNCHANGED))
     effects = [sum(_score(pair, Changes(*draw))) - original.log_probability for draw in draws]
     # The new output scored without the change says how far the change had to push.
@@ -216,6 +232,40 @@ def what_if(
         after_unchanged=_score(rescored, UNCHANGED),
         baseline=baseline,
     )
+
+
+@torch.inference_mode()
+def search_under(
+    pair: PairData, probe: Probe, *, prefix: str = "", search: DecodingConfig
+) -> WhatIfOutput:
+    """Search for the translation of the pair's source under a probe, with any search.
+
+    Args:
+        pair: holds the source; its target is not used.
+        probe: changes the model on the way.
+        prefix: the beginning of the translation.
+        search: how to search; in float32 whatever it says.
+
+    Returns:
+        The best hypothesis, scored by one pass under the probe.
+
+    Raises:
+        InputError: nothing obeys the rules of the search, or logits were not finite.
+    """
+    tokenizer = pair.tokenizer
+    decoder = make_decoder([pair.model], tokenizer)
+    decoder = decoder.under(UnderProbe(pair.model, tokenizer, probe))
+    search = search.model_copy(update={"precision": "float32"})
+    text = tokenizer.masked(pair.source_text) or tokenizer.decode_source(pair.source_ids)
+    builder = RequestBuilder(tokenizer, [pair.model.config])
+    request = builder.build(text, list(pair.source_ids), Constraints(prefix=prefix), search)
+    (found,) = decoder.decode([request], search, batch_tokens=TOKENS_AT_ONCE)
+    if not found:
+        raise InputError("No translation obeys the rules of this search. Ask for less.")
+    if found[0].has_overflowed:
+        raise InputError(OVERFLOW)
+    written = replace(pair, target_ids=found[0].ids, changes=None)
+    return _output(pair, found[0].ids, _score(written, probe))
 
 
 @torch.inference_mode()

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 
+from torch import Tensor
+
+from pellucid.decode.probing.under_probe import HasPieces
 from pellucid.errors import InputError, suggestion
-from pellucid.inside.changes.change import Change, cut_source_word, parse_change
+from pellucid.inside.changes.change import Change, Changes, cut_source_word, parse_change
 from pellucid.text.token_words import (
     is_punctuation,
     show_unknown,
@@ -55,6 +60,63 @@ def parse_changes(
         )
         found += cut_source_word(positions, "masked" if match[1] == "cut" else "zeroed").changes
     return found
+
+
+class CutWord:
+    """A probe that cuts a word in each sentence that has it once; a warning counts the others.
+
+    Args:
+        text: the change: ``cut word pizza``, ``zero word 3``.
+    """
+
+    is_checked = True
+    parts = frozenset({"encoder", "decoder"})
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._changes = Changes()
+        # Of the sentences of one call.
+        self._found: dict[tuple[int, ...], tuple[str, Changes]] = {}
+
+    def begin(self, pair: HasPieces) -> None:
+        """Find the word in the sentence that comes next."""
+        if pair.source_ids not in self._found:
+            source = pair.source_text or pair.tokenizer.decode_source(pair.source_ids)
+            changes: list[Change] = []
+            # A sentence without the word stays as it is.
+            with suppress(InputError):
+                changes = parse_changes([self._text], pair.tokenizer, source, pair.source_ids)
+            self._found[pair.source_ids] = source, Changes(*changes)
+        self._changes = self._found[pair.source_ids][1]
+
+    def wants(self, site: str, stage: str) -> bool:
+        """True for the weights on source words, and their masks."""
+        is_on_source = site.endswith(".cross") or site.startswith("encoder")
+        return is_on_source and stage in ("masked", "weights")
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        """Cut the edges to the word."""
+        return self._changes.see(site, stage, tensor)
+
+    def see_rows(self, site: str, stage: str, rows: Tensor) -> Tensor | None:
+        """Do the same for a recurrent decoder, whose rows come one by one."""
+        return self._changes.see(site, stage, rows)
+
+    def warn(self) -> None:
+        """Warn of the sentences of this call in which nothing was cut."""
+        without = [source for source, changes in self._found.values() if not changes.changes]
+        count = len(self._found)
+        self._found = {}
+        if without:
+            warnings.warn(
+                f"{self._text!r} changed nothing in {len(without):,} of {count:,} sentences, which "
+                f"lack the word or have it more than once: {without[0]!r}, for example.",
+                stacklevel=3,
+            )
+
+    def __str__(self) -> str:
+        """As it was given."""
+        return self._text
 
 
 def positions_of_word(

@@ -34,7 +34,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.arguments import checked
+from pellucid.arguments import checked, list_some
 from pellucid.config.head_address import Part
 from pellucid.errors import InputError, not_together, suggestion
 from pellucid.inside.ask import arrays_of, check_number
@@ -256,6 +256,7 @@ def patch(
         InputError: an array, a position or a head does not exist, the sentences do not align, or
             the answers do not differ.
     """
+    places = expand_sites(pair_b, list_sites(sites))
     pair_b = ask_about(pair_a, pair_b, why, other, row)
     task = Patching(pair_a, pair_b, row, metric)
     if pair_a.model is not pair_b.model:
@@ -263,7 +264,6 @@ def patch(
     task.preferences  # noqa: B018 - refuses pairs without a difference before anything is run
     if why is None and row is None and metric is None:
         _warn_of_others(task)
-    places = expand_sites(pair_b, list_sites(sites))
     names = [name for name, _ in places]
     axes = {wanted.name: wanted.axes for wanted in arrays_of(pair_b.model.config)}
     length = length_of(axes, names)
@@ -330,12 +330,7 @@ def list_sites(sites: str | Iterable[str] | None) -> list[str]:
     Raises:
         InputError: the list is empty.
     """
-    if sites is None:
-        return ["encoder"]
-    found = [sites] if isinstance(sites, str) else list(sites)
-    if not found:
-        raise InputError("No site was given. Name one such as encoder.0, or leave sites out.")
-    return found
+    return ["encoder"] if sites is None else list_some("site", sites, "encoder.0")
 
 
 def _warn_of_others(task: Patching) -> None:

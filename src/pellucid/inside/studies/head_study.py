@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pellucid.arguments import checked
+from pellucid.arguments import checked, list_some, list_texts
 from pellucid.bundle import Bundle, HasBundle, bundle_of
 from pellucid.config.head_address import find_heads
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import InputError
 from pellucid.evaluation.word_links import GoldLinks, error_of_counts
 from pellucid.inside.ask import require_attention
+from pellucid.inside.changes.cutting import change_model
+from pellucid.inside.changes.given_changes import GivenChanges, describe_probe, read_changes
 from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
 from pellucid.inside.studies.kept_steps import Steps
@@ -171,13 +173,14 @@ class Study(Brief):
 @checked
 def study(
     model: Bundle | HasBundle,
-    sources: Sequence[str],
-    targets: Sequence[str] | None = None,
+    sources: Iterable[str],
+    targets: Iterable[str] | None = None,
     *,
-    golds: Sequence[GoldLinks] | None = None,
-    heads: Sequence[str] | None = None,
+    golds: Iterable[GoldLinks] | None = None,
+    heads: str | Iterable[str] | None = None,
     num_measured: int = 0,
     kept: Path | None = None,
+    changes: GivenChanges | None = None,
     on_step: Callable[[str, int, int], None] | None = None,
     source_language: str | None = None,
     to: str | None = None,
@@ -192,30 +195,50 @@ def study(
         heads: such as ``decoder.1.cross.0`` or ``encoder.*.self.*``; all unless given.
         num_measured: the number of lines to measure with all measures, spread over the corpus.
         kept: a file that keeps what is done, so that the same call continues.
+        changes: of the model, for all lines, as for `Translator.changed`. A head is then cut after
+            them; measures that do not take them are left out.
         on_step: called with what comes next, the number of steps done, and of all steps.
         source_language: the language of the lines, for a model that must be told.
         to: the language of their translations, for a model that has several.
 
     Raises:
         InputError: the model has no attention or not such a head, no line can be studied, measures
-            are asked for without gold links, or there is too little memory.
+            are asked for without gold links, a change cannot be made, or there is too little
+            memory.
         DataError: the texts differ in length.
     """
     bundle = bundle_of(model)
     if num_measured and golds is None:
         raise InputError("Measures are compared with gold links, but these are missing. Give them.")
     chosen = choose_heads(bundle, heads)
+    sources = list_texts("sources", sources)
+    targets = None if targets is None else list_texts("targets", targets)
+    golds = None if golds is None else list(golds)
+    under = None
+    notes = _notes(bundle)
+    if changes is not None:
+        probe = read_changes(changes, bundle.config.model)
+        if kept is not None and "by a probe" in describe_probe(probe):
+            raise InputError(
+                "A file that keeps a study needs changes as text, so that the same ones continue "
+                "it, but they are of a probe. Leave kept out."
+            )
+        model, under = change_model(bundle.model, bundle.tokenizer, probe)
+        bundle = replace(bundle, given=model)
+        notes = (f"The model is changed: {describe_probe(probe)}.", *notes)
     if (language := direction(source_language, to)) is not None:
         sources = with_codes(bundle.tokenizer, language, sources)
     searcher = Searcher(bundle)
     decoder = make_decoder([bundle.model], bundle.tokenizer)
+    if under is not None:
+        decoder = decoder.under(under)
     lines, left_out = prepare_study_lines(bundle, searcher, decoder, sources, targets, golds)
     bleu = Bleu(bundle, lines)
     starts = range(0, len(lines), CHUNK)
     # Measures take long, so only some lines are measured, spread over the corpus.
     spread = np.linspace(0, len(lines) - 1, min(num_measured, len(lines))).astype(int).tolist()
     total = len(starts) * (1 + len(chosen)) + len(spread)
-    steps = Steps(kept, _identify(bundle, lines), total, on_step)
+    steps = Steps(kept, _identify(bundle, lines, notes), total, on_step)
     parts = []
     for start in starts:
         places = range(start, min(start + CHUNK, len(lines)))
@@ -224,20 +247,20 @@ def study(
         part = steps.take(
             # Weights are kept together for the heads that were asked for.
             f"{start} weights of {' '.join(map(str, chosen))}",
-            partial(weights_and_lens, bundle, chosen, some),
+            partial(weights_and_lens, bundle, chosen, some, under=under),
         )
         cuts = {
             one: steps.take(f"{start} cut {one}", partial(cut_lines.cut, one)) for one in chosen
         }
         parts.append(part | {"cuts": cuts, "plain": cut_lines.counts.sum(axis=0)})
     measured = [
-        steps.take(f"{place} measures", partial(measure_line, bundle, lines[place]))
+        steps.take(f"{place} measures", partial(measure_line, bundle, lines[place], under))
         for place in spread
     ]
     return Study(
         heads=_table_of_heads(chosen, parts, bleu, len(lines)),
         lens=_table_of_lens(parts),
-        measures=_table_of_measures(bundle, measured),
+        measures=_table_of_measures(measured),
         changed={
             str(head): tuple(number for part in parts for number in part["cuts"][head]["changed"])
             for head in chosen
@@ -246,22 +269,29 @@ def study(
         bleu=bleu.score(sum(part["plain"] for part in parts)),
         num_lines=len(lines),
         left_out=tuple(left_out),
-        notes=_notes(bundle),
+        notes=notes,
     )
 
 
-def _identify(bundle: Bundle, lines: Sequence[StudyLine]) -> str:
+def _identify(bundle: Bundle, lines: Sequence[StudyLine], notes: Sequence[str]) -> str:
     """Hash everything that results depend on, apart from the heads."""
     # Not the heads: their results are kept one by one, so that others can be added.
     texts = [(one.source, one.ids, one.own, repr(one.gold)) for one in lines]
-    return hashlib.sha256(json.dumps([bundle.model_hash, CHUNK, texts]).encode()).hexdigest()
+    # The changes are among the notes.
+    about = [bundle.model_hash, CHUNK, texts, *notes]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
 
-def choose_heads(bundle: Bundle, heads: Sequence[str] | None) -> list[Place]:
-    """List the heads to study, in the order of the model."""
+def choose_heads(bundle: Bundle, heads: str | Iterable[str] | None) -> list[Place]:
+    """List the heads to study, in the order of the model.
+
+    Raises:
+        InputError: the list is empty, or the model has no attention or not such a head.
+    """
     config = bundle.config.model
     require_attention(config)
-    chosen = set(map(str, find_heads(heads or (), config)))
+    asked = () if heads is None else list_some("head", heads, "decoder.1.cross.0")
+    chosen = set(map(str, find_heads(asked, config)))
     return [head for head in all_heads(config) if str(head) in chosen]
 
 
@@ -298,8 +328,8 @@ def _table_of_lens(parts: Sequence[Mapping[str, Any]]) -> StudyTable:
     return StudyTable("lens", ("layers", "figure"), rows, ("share_first",), values)
 
 
-def _table_of_measures(bundle: Bundle, measured: Sequence[Mapping[str, Any]]) -> StudyTable:
-    names = measures_of(bundle) if measured else []
+def _table_of_measures(measured: Sequence[Mapping[str, Any]]) -> StudyTable:
+    names = list(measured[0]) if measured else []
     values = np.full((len(names), len(MEASURE_FIGURES)), np.nan)
     for row, name in zip(values, names, strict=True):
         ours = [one[name] for one in measured]

@@ -10,8 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.decode.hypothesis import OVERFLOW
+from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.errors import InputError
 from pellucid.evaluation.word_links import count_links
 from pellucid.inside.align.alignment_maps import PairBatch, batches_of, groups_of
@@ -19,6 +21,7 @@ from pellucid.inside.align.attention_links import align_pairs
 from pellucid.inside.align.link_rules import links_of_maps
 from pellucid.inside.align.link_views import View
 from pellucid.inside.align.linked_units import words_of_pair
+from pellucid.inside.changes.given_changes import SeveralProbes
 from pellucid.inside.changes.place import Place
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weights
 from pellucid.inside.measures.agreement import agreement
@@ -44,6 +47,7 @@ def weights_and_lens(
     lines: Sequence[StudyLine],
     *,
     spots: Sequence[Sequence[Spots]] | None = None,
+    under: UnderProbe | None = None,
 ) -> dict[str, Any]:
     """Run lines through the model, and add up the figures of its heads.
 
@@ -52,6 +56,7 @@ def weights_and_lens(
         heads: the heads.
         lines: the lines.
         spots: of the pronouns of each line, for `PRONOUN_FIGURES`.
+        under: what changes the model on the way; each line then runs by itself.
 
     Returns:
         ``sums`` of `WEIGHT_FIGURES` of each head over the lines that have them, their number
@@ -67,20 +72,29 @@ def weights_and_lens(
     first = np.zeros(len(states), int)
     tokens = 0
     pairs = [line.ids for line in lines]
+    # A change must see no padding.
+    groups = groups_of(pairs) if under is None else ([index] for index in range(len(pairs)))
     for batch in batches_of(
         pairs,
-        groups_of(pairs),
+        groups,
         pad_id=ids.pad_id,
         start_id=ids.target_start_id,
         device=model.output_weight.device,
     ):
         ours = None if spots is None else [spots[index] for index in batch.indices]
         watch = _Watch(batch, {f"{one.part}.{one.layer}.{one.kind}" for one in heads}, states, ours)
-        memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, probe=watch)
+        probe: Probe = watch
+        source_mask_BS: Tensor | None = batch.source_mask_BS
+        if under is not None:
+            source_ids, target_ids = pairs[batch.indices[0]]
+            under.begin(source_ids, (ids.target_start_id, *target_ids[:-1]))
+            probe = SeveralProbes([under.probe, watch])
+            source_mask_BS = None
+        memory_BSD = model.encode(batch.source_BS, source_mask_BS, probe=probe)
         # Without that mask rows would attend to padding.
         own_mask = None if model.config.look_ahead_mask else batch.target_mask_BT
         result_BTD = model.decode(
-            batch.read_BT, memory_BSD, batch.source_mask_BS, target_mask_BT=own_mask, probe=watch
+            batch.read_BT, memory_BSD, source_mask_BS, target_mask_BT=own_mask, probe=probe
         )
         if not result_BTD[batch.target_mask_BT].isfinite().all():
             raise InputError(OVERFLOW)
@@ -97,7 +111,7 @@ def weights_and_lens(
         "counts": counts.tolist(),
         "first": first.tolist(),
         "tokens": tokens,
-        "links": _count_gold(bundle, [one for one in heads if one.kind == "cross"], lines),
+        "links": _count_gold(bundle, [one for one in heads if one.kind == "cross"], lines, under),
     }
 
 
@@ -180,7 +194,9 @@ def _count_first(model: EncoderDecoder, states_BTD: Tensor, batch: PairBatch) ->
     return found
 
 
-def _count_gold(bundle: Bundle, heads: Sequence[Place], lines: Sequence[StudyLine]) -> list[Any]:
+def _count_gold(
+    bundle: Bundle, heads: Sequence[Place], lines: Sequence[StudyLine], under: UnderProbe | None
+) -> list[Any]:
     """Count links of the cross-attention of some heads, compared with the right ones.
 
     Returns:
@@ -199,9 +215,8 @@ def _count_gold(bundle: Bundle, heads: Sequence[Place], lines: Sequence[StudyLin
     ]
     pairs = [line.source for line in lines], [line.target for line in lines]
     sums = np.zeros((len(views), 4), int)
-    for line, found in zip(
-        lines, align_pairs(bundle.model, bundle.tokenizer, *pairs, views), strict=True
-    ):
+    aligned = align_pairs(bundle.model, bundle.tokenizer, *pairs, views, change=under)
+    for line, found in zip(lines, aligned, strict=True):
         assert line.gold is not None
         if found.error is not None:
             raise InputError(f"{found.error} (line {line.number + 1})")
@@ -210,29 +225,41 @@ def _count_gold(bundle: Bundle, heads: Sequence[Place], lines: Sequence[StudyLin
     return counted
 
 
-def measures_of(bundle: Bundle) -> list[str]:
-    """Name the measures that a model has; a recurrent one has few."""
+def measures_of(bundle: Bundle, under: UnderProbe | None = None) -> list[str]:
+    """Name the measures that a model has; a recurrent one has few, and so has a changed one."""
     is_recurrent = bundle.config.model.is_recurrent
-    return [one.name for one in MEASURES.values() if one.is_for_recurrent or not is_recurrent]
+    return [
+        one.name
+        for one in MEASURES.values()
+        if (one.is_for_recurrent or not is_recurrent) and (one.takes_changes or under is None)
+    ]
 
 
-def measure_line(bundle: Bundle, line: StudyLine) -> dict[str, Any]:
+def measure_line(
+    bundle: Bundle, line: StudyLine, under: UnderProbe | None = None
+) -> dict[str, Any]:
     """Measure one line with every measure, each with its default layer and all heads.
 
     Returns:
         For each measure the ``seconds`` that it took, the counts of `count_links` by the rules
-        ``best`` and ``both``, and Kendall's correlation with occlusion (``order``).
+        ``best`` and ``both``, and Kendall's correlation with occlusion (``order``), which a changed
+        model does not have.
     """
-    pair = PairData(bundle.model, bundle.tokenizer, tuple(line.ids[0]), tuple(line.ids[1]))
+    changes = None if under is None else under.probe.probe
+    ids = tuple(line.ids[0]), tuple(line.ids[1])
+    pair = PairData(bundle.model, bundle.tokenizer, *ids, changes=changes)
     maps: dict[str, Map] = {}
     found: dict[str, Any] = {}
-    for name in measures_of(bundle):
+    for name in measures_of(bundle, under):
         started = time.perf_counter()
         maps[name] = measure(pair, name)
         found[name] = {"seconds": time.perf_counter() - started}
         found[name] |= _count(bundle, pair, line, maps[name])
     for name, one in maps.items():
-        found[name]["order"] = float(agreement(pair, [one, maps["occlusion"]]).kendall[0, 1])
+        found[name]["order"] = np.nan
+        if "occlusion" in maps:
+            order = agreement(pair, [one, maps["occlusion"]]).kendall[0, 1]
+            found[name]["order"] = float(order)
     return found
 
 

@@ -13,14 +13,14 @@ from pellucid.bundle import Bundle
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints
 from pellucid.decode.decoder import Decoder, make_decoder
-from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.errors import DataError, InputError
 from pellucid.evaluation.form import Form
 from pellucid.evaluation.statistics import Scoring, corpus_score, count_statistics
 from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside.align.alignment_maps import BATCH_TOKENS, groups_of
 from pellucid.inside.changes.change import Changes, CutHead
-from pellucid.inside.changes.cutting import cut_model
+from pellucid.inside.changes.cutting import change_model
+from pellucid.inside.changes.given_changes import join_probes
 from pellucid.inside.changes.place import Place
 from pellucid.inside.pair import check_memory, problem_of
 from pellucid.text.language_tokens import code_problem
@@ -69,13 +69,18 @@ class Searcher:
         requests = [
             self._builder.build(text, ids, Constraints(), self._config) for text, ids in sources
         ]
-        found = decoder.decode(requests, self._config, batch_tokens=BATCH_TOKENS)
+        # Under a change another precision may have to compute.
+        precision = decoder.computes(self._config.precision)
+        config = self._config.model_copy(update={"precision": precision})
+        found = decoder.decode(requests, config, batch_tokens=BATCH_TOKENS)
         ids_of = [list(answer[0].ids) if answer else [] for answer in found]
         return [(self._tokenizer.decode_target(ids), ids) for ids in ids_of]
 
     def score(self, decoder: Decoder, lines: Sequence[StudyLine]) -> list[np.ndarray]:
         """Compute the log-probability of each target token of each line."""
         found: list[np.ndarray] = [np.zeros(0)] * len(lines)
+        if decoder.change is not None:
+            decoder.change.know((line.ids[0], line.source) for line in lines)
         for group in groups_of([line.ids for line in lines]):
             pairs = [lines[index].ids for index in group]
             logs = decoder.score([one for one, _ in pairs], [other for _, other in pairs])
@@ -236,13 +241,14 @@ class CutLines:
             The sum of the ``effect`` on the log-probability of the targets, sums of ``counts`` for
             BLEU, the numbers of the ``changed`` lines, and the most ``telling`` ones.
         """
-        model = self._bundle.model
-        tokenizer = self._bundle.tokenizer
-        if model.config.is_recurrent:
-            change = UnderProbe(model, tokenizer, Changes(CutHead(head)))
+        under = self._decoder.change
+        before = None if under is None else under.probe.probe
+        probe = join_probes(before, Changes(CutHead(head)))
+        assert probe is not None
+        model, change = change_model(self._bundle.model, self._bundle.tokenizer, probe)
+        decoder = make_decoder([model], self._bundle.tokenizer)
+        if change is not None:
             decoder = self._decoder.under(change)
-        else:
-            decoder = make_decoder([cut_model(model, [head])], tokenizer)
         sources = [(line.source, line.ids[0]) for line in self._lines]
         # Translated and scored: the first shows whether anything changes, the second how much.
         texts = [text for text, _ in self._searcher.translate(decoder, sources)]

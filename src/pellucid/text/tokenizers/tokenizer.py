@@ -216,6 +216,10 @@ class Tokenizer(ABC):
         """Join target ids into a text; padding, start and end tokens are dropped."""
         return self._target.decode([id_ for id_ in ids if id_ not in self._textless])
 
+    def decode_source(self, ids: Sequence[int]) -> str:
+        """Join source ids into a text, as the model reads it; special tokens are dropped."""
+        return self._source.decode([id_ for id_ in ids if id_ not in self._textless])
+
     def source_tokens(self, ids: Sequence[int]) -> list[str]:
         """Look up the source token of each id; the special ones are ``<pad> <unk> <s> </s>``."""
         tokens = self._source.tokens

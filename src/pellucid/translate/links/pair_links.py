@@ -12,6 +12,7 @@ from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import Direction, make_direction
 from pellucid.inside.align.link_views import guided_view
 from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits
+from pellucid.inside.changes.given_changes import GivenChanges
 from pellucid.text.link_choices import LinkRule, Symmetrization, UnitRule
 from pellucid.text.reading.lines import not_a_line
 from pellucid.translate.text_scoring import check_same_number
@@ -91,7 +92,7 @@ def link_pairs(
 
 
 def make_directions(
-    bundles: Sequence[Bundle],
+    models: Sequence[tuple[Bundle, GivenChanges | None]],
     heads: Sequence[tuple[int | None, int | None]],
     *,
     rule: LinkRule | None,
@@ -100,14 +101,15 @@ def make_directions(
     """Make the direction of a model, and of one that translates back.
 
     Args:
-        bundles: one model or two.
+        models: one model or two, each with its changes.
         heads: the layer and the head of each to read links from; None for all.
         rule: which links to take from a map; chosen unless given.
         choices: further ones, as in `make_direction`.
     """
-    is_joined = len(bundles) > 1
+    is_joined = len(models) > 1
     directions = []
-    for number, (bundle, (layer, head)) in enumerate(zip(bundles, heads, strict=True)):
+    for number, ((bundle, changes), place) in enumerate(zip(models, heads, strict=True)):
+        layer, head = place
         direction = make_direction(
             bundle,
             # Two directions are joined later, so that each gives its own best links.
@@ -115,6 +117,7 @@ def make_directions(
             layer=layer,
             head=head,
             is_backward=number == 1,
+            changes=changes,
             **choices,
         )
         view = guided_view(bundle)
@@ -143,7 +146,7 @@ def choose_direction(
 
 
 def align_texts(
-    bundles: Sequence[Bundle],
+    models: Sequence[tuple[Bundle, GivenChanges | None]],
     head: tuple[int | None, int | None],
     sources: Sequence[str],
     targets: Sequence[str],
@@ -154,7 +157,7 @@ def align_texts(
     """Link the words of given pairs, with the choices that are left open made by them.
 
     Args:
-        bundles: a model, and perhaps one that translates back.
+        models: a model with its changes, and perhaps one that translates back.
         head: the layer and the head of the first to read links from; None for all.
         sources: one line each.
         targets: their translations.
@@ -177,10 +180,10 @@ def align_texts(
         ["" if number in faults else line for number, line in enumerate(lines)]
         for lines in (sources, targets)
     )
-    heads = [head, (None, None)][: len(bundles)]
+    heads = [head, (None, None)][: len(models)]
     directions = [
         choose_direction(one, read_sources, read_targets)
-        for one in make_directions(bundles, heads, rule=None, units=units, language=language)
+        for one in make_directions(models, heads, rule=None, units=units, language=language)
     ]
     given = GivenUnits(faults=faults)
     found = link_pairs(directions, method, read_sources, read_targets, given)
