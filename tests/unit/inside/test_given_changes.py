@@ -12,7 +12,7 @@ from torch import Tensor
 
 import pellucid
 from pellucid.errors import InputError
-from pellucid.inside import CutHead, Replace, ReplaceWeights, parse_change
+from pellucid.inside import CutHead, Replace, ReplaceWeights, decoder_lens, parse_change
 from pellucid.translate.translator import Translator
 
 TEXT = "The pizza came out of the oven and it tasted good."
@@ -110,6 +110,21 @@ def test_pair_of_a_changed_translator_is_measured_without_the_head(demo: Transla
     assert not demo.pair(TEXT, changes=CUT).measure("norms", "decoder.1.cross.0").matrix.any()
     with pytest.raises(InputError, match="alti takes cuts of whole heads only"):
         demo.pair(TEXT, changes="average decoder.1.cross.0").measure("alti")
+
+
+def test_changed_pair_stays_changed_in_every_explanation(demo: Translator) -> None:
+    own = demo.translate(TEXT).text
+    by_probe = demo.pair(TEXT, own, changes=CUT)
+    by_weights = demo.changed(CUT).pair(TEXT, own)
+    one, other = (pair.why("elle", other="il") for pair in (by_probe, by_weights))
+    assert one.difference == pytest.approx(other.difference, abs=1e-3)
+    for hidden, again in zip(one.hidden, other.hidden, strict=True):
+        assert (hidden.word, hidden.text) == (again.word, again.text)
+        assert hidden.fall == pytest.approx(again.fall, abs=1e-3, nan_ok=True)
+    change = "average decoder.1.cross.*"
+    written = decoder_lens(demo.pair(TEXT, own, changes=change))[-1].written
+    assert written is not None
+    assert written.text == demo.translate(TEXT, changes=change).text != own
 
 
 def test_words_are_changed_where_there_is_one_sentence(demo: Translator) -> None:

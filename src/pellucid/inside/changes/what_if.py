@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import partial
 from html import escape
@@ -18,13 +18,13 @@ from itertools import groupby
 import torch
 
 from pellucid.arguments import checked
-from pellucid.attention.probe import Probe
+from pellucid.attention.probe import Probe, tell_probe
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.build_request import RequestBuilder, prefix_ids
 from pellucid.decode.constraints.request import Constraints
 from pellucid.decode.decoder import make_decoder
 from pellucid.decode.hypothesis import OVERFLOW
-from pellucid.decode.probing.under_probe import TOKENS_AT_ONCE, UnderProbe
+from pellucid.decode.probing.under_probe import TOKENS_AT_ONCE, Reading, UnderProbe
 from pellucid.errors import InputError, not_together
 from pellucid.inside.changes.change import Change, Changes
 from pellucid.inside.changes.given_changes import GivenChanges, describe_probe
@@ -247,7 +247,7 @@ def search_under(
         search: how to search; in float32 whatever it says.
 
     Returns:
-        The best hypothesis, scored by one pass under the probe.
+        The best hypothesis; a token of the language, which is given, has the log-probability 0.
 
     Raises:
         InputError: nothing obeys the rules of the search, or logits were not finite.
@@ -264,8 +264,7 @@ def search_under(
         raise InputError("No translation obeys the rules of this search. Ask for less.")
     if found[0].has_overflowed:
         raise InputError(OVERFLOW)
-    written = replace(pair, target_ids=found[0].ids, changes=None)
-    return _output(pair, found[0].ids, _score(written, probe))
+    return _output(pair, found[0].ids, found[0].token_log_probabilities)
 
 
 @torch.inference_mode()
@@ -294,12 +293,16 @@ def decode_under(
     silent = {special.pad_id, special.bos_id, special.target_start_id} - {special.eos_id, None}
     silenced = pair.to_tensor(sorted({*silent, *never}))
     limit = min(max_length, pair.model.config.max_target_length)
+    about = pair.tokenizer, pair.source_ids, pair.source_text
+    tell_probe(probe, Reading(*about))
     # The encoder runs once: the changes to it do not depend on the step.
     memory_1SD = pair.model.encode(pair.to_tensor([pair.source_ids]), probe=probe)
     ids: list[int] = []
     logs: list[float] = []
     while len(ids) < limit and (not ids or ids[-1] != special.eos_id):
-        read_1T = pair.to_tensor([[special.target_start_id, *ids]])
+        read_ids = (special.target_start_id, *ids)
+        tell_probe(probe, Reading(*about, read_ids))
+        read_1T = pair.to_tensor([read_ids])
         # Without a cache: a change may reach the rows before, too.
         states_1TD = pair.model.decode(read_1T, memory_1SD, probe=probe)
         logs_V = pair.model.logits(states_1TD, probe=probe)[0, -1].log_softmax(dim=-1)

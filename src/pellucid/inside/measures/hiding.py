@@ -89,7 +89,7 @@ def hide_each(choice: WordChoice) -> tuple[HiddenWord, ...]:
     for places in source_words(pair):
         if pair.source_ids[places[0]] in special:
             continue
-        hidden = replace(pair, changes=cut_source_word(places))
+        hidden = replace(pair, changes=pair.read(cut_source_word(places)))
         limit = 2 * len(pair.target_ids) + 20
         written = decode_under(hidden, hidden.changes, max_length=limit)
         after = replace(hidden, target_ids=tuple(written.ids))

@@ -114,7 +114,9 @@ def decoder_lens(
         # Replaced before the last norm, which then applies to the earlier states too.
         probe = _Instead(states_of(pair.model, "encoder")[-1], states_LD)
         read = _read(pair, depth, pair.logits(probe=probe), most)
-        written = None if max_length is None else decode_under(pair, probe, max_length=max_length)
+        written = None
+        if max_length is not None:
+            written = decode_under(pair, pair.read(probe), max_length=max_length)
         found.append(
             DecoderDepth(depth, read.log_probabilities, read.ranks, read.guesses, written=written)
         )
