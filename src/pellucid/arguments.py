@@ -7,7 +7,7 @@ import inspect
 import numbers
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import UnionType
 from typing import Any, Literal, NoReturn, ParamSpec, TypeVar, Union, get_args, get_origin
@@ -34,11 +34,16 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **options: P.kwargs) -> R:
         if mistake := find_mistake(function, args, options):
             raise mistake
-        given = signature.bind(*args, **options).arguments
+        bound = signature.bind(*args, **options)
+        given = bound.arguments
         for name, (hint, text) in _hints(function).items():
-            if name in given:
-                check_kind(name, given[name], hint, text)
-        return function(*args, **options)
+            if name not in given:
+                continue
+            # Otherwise reading a generator here would leave nothing for the function.
+            if isinstance(given[name], Iterator) and _fits(given[name], hint):
+                given[name] = list(given[name])
+            check_kind(name, given[name], hint, text)
+        return function(*bound.args, **bound.kwargs)
 
     return call
 

@@ -8,9 +8,11 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import pellucid
 from pellucid.corpora import Example, make_split
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -197,18 +199,22 @@ def test_word_that_lines_lack_is_said_as_any_warning(run_here: Run, files: tuple
 
 
 @pytest.mark.parametrize(
-    ("search", "said"),
-    [(("--beam", "3"), "Beam of 3 now"), (("--set", "decoding.sample=true"), "Sampled now")],
+    ("search", "how"),
+    [
+        (("--beam", "3"), {"beam": 3}),
+        (("--n-best", "2"), {"n_best": 2}),
+        (("--set", "decoding.sample=true"), {"sample": True}),
+    ],
 )
 def test_look_under_a_change_follows_the_search(
-    run_here: Run, search: tuple[str, ...], said: str
+    run_here: Run, search: tuple[str, ...], how: dict[str, Any]
 ) -> None:
     line = "The dog ate the cake because it was hungry."
+    change = "cut encoder.*.self.*:6>1"
     search = (*search, "--set", "decoding.min_length=14")
-    change = ("--change", "cut encoder.*.self.*:6>1")
-    shown = run_here("look", "demo", line, *change, *search)
-    done = run_here("translate", "demo", line, *change, *search)
-    assert f"{said} {done.stdout.strip()}" in " ".join(shown.stdout.split())
+    shown = run_here("look", "demo", line, "--change", change, *search)
+    written = pellucid.load("demo").translate(line, changes=change, min_length=14, **how)
+    assert f"Now {written.text}" in " ".join(shown.stdout.split())
 
 
 def test_evaluate_under_a_change_compares_with_the_unchanged_model(

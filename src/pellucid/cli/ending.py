@@ -10,10 +10,9 @@ import locale
 import os
 import signal
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from pellucid.errors import (
     OutputError,
@@ -153,23 +152,6 @@ def _say(kind: str, sentence: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"{kind}{line}\n")
         sys.stderr.flush()
-
-
-@contextlib.contextmanager
-def saying_warnings() -> Iterator[None]:
-    """Say Python's warnings from the package as any other warning of a command."""
-    usual = warnings.showwarning
-    home = str(Path(__file__).parents[1])
-
-    def say(message: Warning | str, category: type[Warning], filename: str, *where: Any) -> None:
-        if filename.startswith(home):
-            warn(str(message))
-        else:
-            usual(message, category, filename, *where)
-
-    with warnings.catch_warnings():
-        warnings.showwarning = say
-        yield
 
 
 class OnlyErrors(io.TextIOBase):

@@ -5,16 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-from pellucid.cli.ending import (
-    drawing_folder,
-    end_output,
-    prepare_output,
-    report,
-    saying_warnings,
-)
+from pellucid.cli.ending import drawing_folder, end_output, prepare_output, report, warn
 from pellucid.cli.stopping import Stopping
 from pellucid.errors import speaking_to
 from pellucid.machine.hardware import limit_threads
@@ -54,7 +49,10 @@ def _run_to_its_end(arguments: Sequence[str]) -> int:
         bound_spinning()
         limit_threads()
         # --quiet replaces standard error, which this puts back.
-        with drawing_folder(), contextlib.redirect_stderr(sys.stderr), saying_warnings():
+        quiet = contextlib.redirect_stderr(sys.stderr)
+        with drawing_folder(), quiet, warnings.catch_warnings():
+            # As any other warning of a command.
+            warnings.showwarning = lambda message, *_, **__: warn(str(message))
             code = _run_command(list(arguments) or ["help"])
     except BaseException as error:
         code = report(stopping.end() or error)

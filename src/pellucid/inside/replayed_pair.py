@@ -21,7 +21,7 @@ from pellucid.arguments import checked
 from pellucid.attention import stages
 from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, only_observes, tell_probe
-from pellucid.decode.probing.under_probe import REPLACED_NOTHING, Noting
+from pellucid.decode.probing.under_probe import REPLACED_NOTHING
 from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.changes.given_changes import GivenChanges, join_probes
@@ -111,8 +111,8 @@ def replay(
             # Changes from text are checked before; this one may have misspelled a stage.
             decoding["changes"] = "by a probe, which replaced nothing"
             warnings.warn(REPLACED_NOTHING, stacklevel=2)
-    elif probe is not None:
-        Noting(probe).warn_of_parts()
+    elif hasattr(probe, "warn"):
+        probe.warn()
     # A changed replay need not find what the unchanged decode found.
     if decode_log_probabilities is not None and (decoded_under_changes or not recorder.replaced):
         # A search counts what it is given as certain, whatever the model thinks of it.

@@ -178,7 +178,6 @@ class LoadedModel:
         # The copy shares the tokenizer and the text learned from; only the model differs.
         found = copy.copy(self)
         found.changes = join_probes(self.changes, read_changes(changes, self.config))
-        assert found.changes is not None
         model, under = change_model(self.model, self.tokenizer, found.changes)
         if under is not None:
             found.decoder = self.decoder.under(under)

@@ -245,6 +245,25 @@ def test_empty_choice_is_refused_by_one_sentence(demo: Translator, call: Any) ->
         call(demo)
 
 
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda demo: study(demo, iter([3])), "sources must be"),
+        (lambda demo: study(demo, LINES, iter(LINES), golds=iter([3])), "golds must be"),
+        (lambda demo: patch_corpus(demo, LINES[:2], words=iter([3]), row=0), "words must be"),
+        (lambda demo: patch_corpus(demo, LINES[:2], sites=iter([3])), "sites must be"),
+        (lambda demo: demo.pair(LINES[0]).patch(demo.pair(LINES[1]), iter([3])), "sites must be"),
+        (
+            lambda demo: demo.pair(LINES[0]).patch(demo.pair(LINES[1]), positions=iter("a")),
+            "positions must be",
+        ),
+    ],
+)
+def test_generator_is_checked_as_a_list_is(demo: Translator, call: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=f"^{sentence} a .*, but is"):
+        call(demo)
+
+
 def test_history_refuses_an_empty_choice_of_heads(tmp_path: Path) -> None:
     with pytest.raises(pellucid.PellucidError):
         follow_heads(tmp_path, LINES, heads=[])

@@ -165,14 +165,9 @@ def _show(
                 gold = read_gold_of_pair(pair, line.text, target, links)
             show_heads(pair, trace, options["sort"], gold, writer)
         elif options["change"]:
+            search = translator.options(**given_decoding(options))
             num_random = options["random"] or 0
-            # What `look` found without a search that was asked for, it finds greedily again.
-            given = given_decoding(options)
-            decoding = translator.options(**given)
-            search = None if not given and decoding == decoding.greedy() else decoding
-            changes = options["change"]
-            prefix = line.prefix
-            show_changes(pair, line.text, changes, prefix, num_random, writer, search=search)
+            show_changes(pair, options["change"], line.prefix, search, num_random, writer)
         elif options["measure"]:
             show_them = show_trust if options["show"] == "trust" else show_measures
             show_them(pair, options["measure"], to_place(ask), writer)

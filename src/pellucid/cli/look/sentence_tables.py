@@ -144,12 +144,9 @@ def show_links(
         InputError: the pair cannot be aligned.
     """
     view, why = _choose_view(bundle)
-    model = bundle.model
-    under = None
-    if changes is not None:
-        model, under = change_model(model, bundle.tokenizer, changes)
-    pairs = align_pairs(model, bundle.tokenizer, [source], [target], [view], change=under)
-    (aligned,) = pairs
+    model, under = change_model(bundle.model, bundle.tokenizer, changes)
+    links = align_pairs(model, bundle.tokenizer, [source], [target], [view], change=under)
+    (aligned,) = links
     if aligned.error is not None:
         raise InputError(aligned.error)
     writer.lines(_describe_links(aligned, view, why))
@@ -187,36 +184,33 @@ def _describe_links(aligned: Aligned, view: View, why: str) -> Iterator[str]:
 
 def show_changes(
     pair: PairData,
-    source: str,
     changes: Sequence[str],
     prefix: str | None,
+    search: DecodingConfig,
     num_random: int,
     writer: LookWriter,
-    *,
-    search: DecodingConfig | None = None,
 ) -> None:
     """Show how changes affect a sentence.
 
     Args:
         pair: the sentence and the model.
-        source: its source line.
         changes: as written on the command line.
         prefix: beginning of the new translation.
+        search: how both models search.
         num_random: number of other heads to make the same change to, at random.
         writer: where to show it.
-        search: how both models search; greedy unless given.
 
     Raises:
         InputError: a change cannot be read, or its place does not exist.
     """
     found = what_if(
         pair,
-        parse_changes(changes, pair.tokenizer, source, pair.source_ids),
+        parse_changes(changes, pair.tokenizer, pair.source_text, pair.source_ids),
         prefix=prefix or "",
         num_random=num_random,
         search=search,
     )
-    writer.lines(_summarize_changes(found, search))
+    writer.lines(_summarize_changes(found))
     if found.baseline is not None and len(found.baseline.effects) < num_random:
         warn(
             f"--random {num_random:,} asks for more other heads than there are: "
@@ -240,19 +234,14 @@ def show_changes(
     )
 
 
-def _summarize_changes(found: WhatIf, search: DecodingConfig | None) -> Iterator[str]:
-    how = "Greedy"
-    if search is not None and search.sample:
-        how = "Sampled"
-    elif search is not None and search.beam > 1:
-        how = f"Beam of {search.beam}"
+def _summarize_changes(found: WhatIf) -> Iterator[str]:
     yield f"What if: {', '.join(found.changes)}"
     yield f"Original          {found.original.text}"
     total = found.original.log_probability
     yield f"  log-probability {total:.4f} → {total + found.effect:.4f} ({found.effect:+.4f})"
     if found.before.text != found.original.text:
-        yield f"{how + ' before':17} {found.before.text}"
-    yield f"{how + ' now':17} {found.after.text}"
+        yield f"Before            {found.before.text}"
+    yield f"Now               {found.after.text}"
     for edit in found.edits:
         before = " ".join(edit.before) or "nothing"
         after = " ".join(edit.after) or "nothing"

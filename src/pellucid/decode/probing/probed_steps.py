@@ -19,7 +19,7 @@ from pellucid.attention.checks import fitted
 from pellucid.attention.probe import wants
 from pellucid.config import Precision
 from pellucid.data import make_source_batch
-from pellucid.decode.probing.under_probe import Reading, UnderProbe, see_one_by_one
+from pellucid.decode.probing.under_probe import OneByOne, Reading, UnderProbe
 from pellucid.decode.steppers import ModelState, ModelStepper, SourceMemory
 from pellucid.model import EncoderDecoder
 
@@ -66,14 +66,9 @@ class RowsSoFar:
         if self._under.takes_batches:
             found = self._probe.see(site, stage, rows_A.clone())
             return None if found is None else fitted(found, rows_A, site, stage)[..., newest, :]
-        readings = ((row, self.readings[row]) for row in self.growing)
-        changed = see_one_by_one(self._probe, site, stage, rows_A, readings)
-        if not changed:
-            return None
-        result = tensor.clone()
-        for row, rows in changed.items():
-            result[row] = rows[..., newest, :]
-        return result
+        one_by_one = OneByOne(self._probe, self.readings, self.growing)
+        joined = one_by_one.see(site, stage, rows_A)
+        return None if joined is None else joined[..., newest, :]
 
     def reorder(self, rows_A: Tensor) -> None:
         """Keep the listed rows of the batch, in that order."""

@@ -125,62 +125,45 @@ class Noting:
 
     def warn(self) -> None:
         """Warn of a probe that may have misspelled a stage, or of each one of several."""
-        if self.warn_of_parts():
+        several = getattr(self.probe, "warn", None)
+        if several is not None:
+            several()
             return
         # Changes from text were checked before.
         is_checked = getattr(self.probe, "is_checked", False)
         if not (self.has_replaced or is_checked or only_observes(self.probe)):
             warnings.warn(REPLACED_NOTHING, stacklevel=2)
 
-    def warn_of_parts(self) -> bool:
-        """Let a probe warn that knows more than this one; True if it does."""
-        found = getattr(self.probe, "warn", None)
-        if found is not None:
-            found()
-        return found is not None
-
-
-def see_one_by_one(
-    probe: Probe, site: str, stage: str, rows_A: Tensor, readings: Iterable[tuple[int, Reading]]
-) -> dict[int, Tensor]:
-    """Hand a probe some rows of a batch, each by itself; return those that it replaced.
-
-    Args:
-        probe: takes one sentence at a time.
-        site: of the result.
-        stage: of the result.
-        rows_A: the result for the batch.
-        readings: the numbers of the rows, and what the probe is told of each.
-    """
-    changed = {}
-    for row, reading in readings:
-        rows_1 = rows_A[row : row + 1]
-        tell_probe(probe, reading)
-        found = probe.see(site, stage, rows_1.clone())
-        if found is not None:
-            changed[row] = fitted(found, rows_1, site, stage)[0]
-    return changed
-
 
 class OneByOne:
-    """A probe of a whole batch that hands its sentences to another one by one.
+    """A probe of a batch that hands another one its sentences, or hypotheses, one by one.
 
     Args:
         probe: the other.
-        readings: of each sentence.
+        readings: what it is told of each.
+        rows: those of the batch that it sees; all unless given.
     """
 
-    def __init__(self, probe: Probe, readings: Sequence[Reading]) -> None:
+    def __init__(
+        self, probe: Probe, readings: Sequence[Reading], rows: Sequence[int] | None = None
+    ) -> None:
         self._probe = probe
         self._readings = readings
+        self._rows = range(len(readings)) if rows is None else rows
         self.sites = getattr(probe, "sites", None)
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
-        """Hand on a result, sentence by sentence."""
+        """Hand on a result, and join what comes back."""
         if not wants(self._probe, site, stage):
             return None
-        found = see_one_by_one(self._probe, site, stage, tensor, enumerate(self._readings))
-        return torch.stack([found.get(row, one) for row, one in enumerate(tensor)])
+        joined = tensor.clone()
+        for row in self._rows:
+            rows_1 = tensor[row : row + 1]
+            tell_probe(self._probe, self._readings[row])
+            found = self._probe.see(site, stage, rows_1.clone())
+            if found is not None:
+                joined[row] = fitted(found, rows_1, site, stage)[0]
+        return joined
 
 
 class UnderProbe:

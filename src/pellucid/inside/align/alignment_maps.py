@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.attention.probe import Probe
 from pellucid.data import make_source_batch
 from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.inside.align.link_views import PairMaps
@@ -52,15 +53,12 @@ def map_pairs(
     layers = sorted(layers)
     sites = [f"decoder.{layer}.cross" for layer in layers]
     device = model.output_weight.device
-    groups = groups_of(pairs) if change is None else ([index] for index in range(len(pairs)))
+    groups = groups_of(pairs, is_apart=change is not None)
     for batch in batches_of(pairs, groups, pad_id=pad_id, start_id=start_id, device=device):
         group = batch.indices
         keeper = Keeper(("weights", "value"), sites)
-        probe = keeper if change is None else SeveralProbes([change.probe, keeper])
+        probe = watch_under(change, pairs[group[0]], start_id, keeper)
         source_mask_BS = batch.source_mask_BS if change is None else None
-        if change is not None:
-            source_ids, target_ids = pairs[group[0]]
-            change.begin(source_ids, (start_id, *target_ids[:-1]))
         memory_BSD = model.encode(
             batch.source_BS, source_mask_BS, probe=None if change is None else change.probe
         )
@@ -76,6 +74,19 @@ def map_pairs(
             if not is_finite_BT[row, : sizes[1]].all():
                 cut = {layer: np.full_like(one, np.nan) for layer, one in cut.items()}
             yield PairMaps(index, cut, model.config.num_heads)
+
+
+def watch_under(
+    change: UnderProbe | None,
+    pair: tuple[Sequence[int], Sequence[int]],
+    start_id: int,
+    watcher: Probe,
+) -> Probe:
+    """Let a probe watch the next run of a pair, after what changes the model, if anything does."""
+    if change is None:
+        return watcher
+    change.begin(pair[0], (start_id, *pair[1][:-1]))
+    return SeveralProbes([change.probe, watcher])
 
 
 def _make_maps(
@@ -157,14 +168,19 @@ def batches_of(
         )
 
 
-def groups_of(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[int]]:
-    """Yield the numbers of pairs of similar length, as many as `BATCH_TOKENS` allows."""
+def groups_of(
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]], *, is_apart: bool = False
+) -> Iterator[list[int]]:
+    """Yield the numbers of pairs of similar length, as many as `BATCH_TOKENS` allows.
+
+    Under a change each is by itself (``is_apart``), since it must see no padding.
+    """
     group: list[int] = []
     longest = 0
     # Pairs of similar length waste no positions on padding.
     for index in sorted(range(len(pairs)), key=lambda index: max(map(len, pairs[index]))):
         longest = max(map(len, pairs[index]))
-        if group and (len(group) + 1) * longest > BATCH_TOKENS:
+        if group and (is_apart or (len(group) + 1) * longest > BATCH_TOKENS):
             yield group
             group = []
         group.append(index)

@@ -17,7 +17,7 @@ from pellucid.inside.align.link_rules import Aligned
 from pellucid.inside.align.link_views import View, all_views
 from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits
 from pellucid.inside.changes.cutting import change_model
-from pellucid.inside.changes.given_changes import GivenChanges, read_changes
+from pellucid.inside.changes.given_changes import GivenChanges
 from pellucid.model import EncoderDecoder
 from pellucid.text.language_tokens import backwards, find_code, with_code
 from pellucid.text.link_choices import (
@@ -226,10 +226,7 @@ def make_direction(
     views = all_views(
         bundle.config.model, maps=maps, conventions=conventions, layer=layer, head=head
     )
-    model = bundle.model
-    under = None
-    if changes is not None:
-        model, under = change_model(model, tokenizer, read_changes(changes, model.config))
+    model, under = change_model(bundle.model, tokenizer, changes)
     return Direction(
         model, tokenizer, tuple(views), rule, is_backward, units, code=code, change=under
     )

@@ -271,15 +271,8 @@ class Changes:
             self._may_attend = changed != -math.inf
         return changed
 
-    def see_rows(self, site: str, stage: str, rows: Tensor) -> Tensor | None:
-        """Do the same for a recurrent decoder, whose rows come one by one.
-
-        Args:
-            site: such as ``decoder.0.cross``.
-            stage: such as ``weights``.
-            rows: all rows so far as they were computed; the last is the new one.
-        """
-        return self.see(site, stage, rows)
+    # The same for a recurrent decoder, which hands on all rows so far with each new one.
+    see_rows = see
 
     def check(self, model: ModelConfig, source_length: int, target_length: int) -> None:
         """Make sure that every place exists.

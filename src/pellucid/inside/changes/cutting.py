@@ -10,6 +10,7 @@ from torch import nn
 from pellucid.attention.probe import Probe
 from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.inside.changes.change import Changes, CutHead
+from pellucid.inside.changes.given_changes import GivenChanges, read_changes
 from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.pair import attention_at
 from pellucid.model import EncoderDecoder
@@ -51,18 +52,24 @@ def heads_to_cut(probe: Probe, model: EncoderDecoder) -> list[Place] | None:
 
 
 def change_model(
-    model: EncoderDecoder, tokenizer: Tokenizer, probe: Probe
+    model: EncoderDecoder, tokenizer: Tokenizer, changes: GivenChanges | None
 ) -> tuple[EncoderDecoder, UnderProbe | None]:
     """Change a model for many lines: by its weights if that is all, otherwise under a probe.
 
     Args:
         model: stays as it is.
         tokenizer: the model's.
-        probe: what `read_changes` made of changes.
+        changes: of the model; None for none.
 
     Returns:
         The model to run, and what changes it on the way; None if its weights say all.
+
+    Raises:
+        InputError: a change cannot be read, or names what the model does not have.
     """
+    if changes is None:
+        return model, None
+    probe = read_changes(changes, model.config)
     heads = heads_to_cut(probe, model)
     if heads is None:
         return model, UnderProbe(model, tokenizer, probe)

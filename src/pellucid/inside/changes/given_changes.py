@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -59,8 +59,10 @@ class SeveralProbes:
         self.parts = set().union(*map(parts_of, probes))
         self.takes_batches = all(getattr(one, "takes_batches", False) for one in probes)
         self._noting = [Noting(one) for one in probes]
-        # Results of a recurrent decoder that were handed on row by row.
-        self._by_rows: set[tuple[str, str]] = set()
+        self._of_rows = [one for one in self._noting if getattr(one, "see_rows", None) is not None]
+        # A recurrent decoder hands on rows only if somebody takes them.
+        self.see_rows = self._see_rows if self._of_rows else None
+        self._late: set[tuple[str, str]] = set()
 
     def begin(self, pair: object) -> None:
         """Tell each which sentence comes next."""
@@ -79,11 +81,11 @@ class SeveralProbes:
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Hand a result to all, and return it if one of them changed it."""
         is_attention = site.rpartition(".")[2] in ATTENTION_KINDS
-        is_late = (site, stage) in self._by_rows
+        is_late = (site, stage) in self._late
         changed = None
         for probe in self._noting:
             # It has had its say, row by row.
-            if is_late and getattr(probe, "see_rows", None) is not None:
+            if is_late and probe in self._of_rows:
                 continue
             # A probe that names its sites is not asked about attention elsewhere.
             if is_attention and not is_watched(probe, site):
@@ -95,18 +97,11 @@ class SeveralProbes:
                 changed = tensor = fitted(found, tensor, site, stage)
         return changed
 
-    @property
-    def see_rows(self) -> Callable[[str, str, Tensor], Tensor | None] | None:
-        """Hand rows of a recurrent decoder to those that take them; None if there are none."""
-        takes_rows = any(getattr(one, "see_rows", None) for one in self._noting)
-        return self._hand_rows if takes_rows else None
-
-    def _hand_rows(self, site: str, stage: str, rows: Tensor) -> Tensor | None:
-        self._by_rows.add((site, stage))
+    def _see_rows(self, site: str, stage: str, rows: Tensor) -> Tensor | None:
+        self._late.add((site, stage))
         changed = None
-        for probe in self._noting:
-            see = getattr(probe, "see_rows", None)
-            found = None if see is None else see(site, stage, rows)
+        for probe in self._of_rows:
+            found = probe.see_rows(site, stage, rows)
             if found is not None:
                 changed = rows = fitted(found, rows, site, stage)
         return changed

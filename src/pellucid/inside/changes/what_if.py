@@ -23,9 +23,8 @@ from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.build_request import RequestBuilder, prefix_ids
 from pellucid.decode.constraints.request import Constraints
 from pellucid.decode.decoder import make_decoder
-from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.decode.probing.under_probe import TOKENS_AT_ONCE, Reading, UnderProbe
-from pellucid.errors import InputError, not_together
+from pellucid.errors import InputError
 from pellucid.inside.changes.change import Change, Changes
 from pellucid.inside.changes.given_changes import GivenChanges, describe_probe
 from pellucid.inside.changes.place import Place, all_heads
@@ -211,9 +210,8 @@ def what_if(
     limit = max_length or 2 * len(pair.target_ids) + 20
     decode = partial(decode_under, prefix_ids=forced, max_length=limit)
     if search is not None:
-        if max_length is not None:
-            raise not_together("max_length", "search", "it has its own limit")
-        decode = partial(search_under, prefix=prefix, search=search)
+        limit = max_length or search.max_length
+        decode = partial(search_under, prefix=prefix, search=search, max_length=limit)
     before = decode(pair, UNCHANGED)
     after = decode(pair, probe)
     original = _output(pair, pair.target_ids, _score(pair, UNCHANGED))
@@ -236,7 +234,12 @@ def what_if(
 
 @torch.inference_mode()
 def search_under(
-    pair: PairData, probe: Probe, *, prefix: str = "", search: DecodingConfig
+    pair: PairData,
+    probe: Probe,
+    *,
+    prefix: str = "",
+    search: DecodingConfig,
+    max_length: int | None = None,
 ) -> WhatIfOutput:
     """Search for the translation of the pair's source under a probe, with any search.
 
@@ -245,6 +248,7 @@ def search_under(
         probe: changes the model on the way.
         prefix: the beginning of the translation.
         search: how to search; in float32 whatever it says.
+        max_length: the most tokens to write, in the place of that of the search.
 
     Returns:
         The best hypothesis; a token of the language, which is given, has the log-probability 0.
@@ -253,17 +257,18 @@ def search_under(
         InputError: nothing obeys the rules of the search, or logits were not finite.
     """
     tokenizer = pair.tokenizer
-    decoder = make_decoder([pair.model], tokenizer)
-    decoder = decoder.under(UnderProbe(pair.model, tokenizer, probe))
-    search = search.model_copy(update={"precision": "float32"})
+    under = UnderProbe(pair.model, tokenizer, probe)
+    decoder = make_decoder([pair.model], tokenizer).under(under)
+    search = search.model_copy(update={"precision": "float32", "max_length": max_length})
     text = tokenizer.masked(pair.source_text) or tokenizer.decode_source(pair.source_ids)
     builder = RequestBuilder(tokenizer, [pair.model.config])
     request = builder.build(text, list(pair.source_ids), Constraints(prefix=prefix), search)
     (found,) = decoder.decode([request], search, batch_tokens=TOKENS_AT_ONCE)
-    if not found:
-        raise InputError("No translation obeys the rules of this search. Ask for less.")
-    if found[0].has_overflowed:
-        raise InputError(OVERFLOW)
+    if not found or found[0].has_overflowed:
+        raise InputError(
+            "This search finds no translation: nothing obeys its rules, or logits are not finite. "
+            "Ask for less, or change less."
+        )
     return _output(pair, found[0].ids, found[0].token_log_probabilities)
 
 

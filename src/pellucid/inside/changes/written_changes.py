@@ -90,17 +90,15 @@ class CutWord:
         self._changes = self._found[pair.source_ids][1]
 
     def wants(self, site: str, stage: str) -> bool:
-        """True for the weights on source words, and their masks."""
-        is_on_source = site.endswith(".cross") or site.startswith("encoder")
-        return is_on_source and stage in ("masked", "weights")
+        """True for weights and their masks; which ones, each sentence says."""
+        return stage in ("masked", "weights")
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Cut the edges to the word."""
         return self._changes.see(site, stage, tensor)
 
-    def see_rows(self, site: str, stage: str, rows: Tensor) -> Tensor | None:
-        """Do the same for a recurrent decoder, whose rows come one by one."""
-        return self._changes.see(site, stage, rows)
+    # The same for a recurrent decoder, which hands on all rows so far with each new one.
+    see_rows = see
 
     def warn(self) -> None:
         """Warn of the sentences of this call in which nothing was cut."""

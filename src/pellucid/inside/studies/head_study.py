@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.arguments import checked, list_some, list_texts
+from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle, HasBundle, bundle_of
 from pellucid.config.head_address import find_heads
 from pellucid.decode.decoder import make_decoder
@@ -214,18 +215,15 @@ def study(
     sources = list_texts("sources", sources)
     targets = None if targets is None else list_texts("targets", targets)
     golds = None if golds is None else list(golds)
-    under = None
-    notes = _notes(bundle)
-    if changes is not None:
-        probe = read_changes(changes, bundle.config.model)
-        if kept is not None and "by a probe" in describe_probe(probe):
-            raise InputError(
-                "A file that keeps a study needs changes as text, so that the same ones continue "
-                "it, but they are of a probe. Leave kept out."
-            )
-        model, under = change_model(bundle.model, bundle.tokenizer, probe)
-        bundle = replace(bundle, given=model)
-        notes = (f"The model is changed: {describe_probe(probe)}.", *notes)
+    probe = None if changes is None else read_changes(changes, bundle.config.model)
+    model, under = change_model(bundle.model, bundle.tokenizer, probe)
+    notes = _notes(bundle, probe)
+    if kept is not None and "by a probe" in " ".join(notes):
+        raise InputError(
+            "A file that keeps a study needs changes as text, so that the same ones continue it, "
+            "but they are of a probe. Leave kept out."
+        )
+    bundle = replace(bundle, given=model)
     if (language := direction(source_language, to)) is not None:
         sources = with_codes(bundle.tokenizer, language, sources)
     searcher = Searcher(bundle)
@@ -349,10 +347,11 @@ def _most_telling(parts: Sequence[Mapping[str, Any]], head: Place) -> tuple[Mapp
     return tuple(sorted(telling, key=lambda one: one["effect"])[:MOST_TELLING])
 
 
-def _notes(bundle: Bundle) -> tuple[str, ...]:
-    if not bundle.config.model.is_recurrent:
-        return ()
-    return (
-        "A recurrent model has one head, and no layers that a lens could end it at; of the "
-        f"measures it has {', '.join(measures_of(bundle))}.",
-    )
+def _notes(bundle: Bundle, probe: Probe | None) -> tuple[str, ...]:
+    notes = [] if probe is None else [f"The model is changed: {describe_probe(probe)}."]
+    if bundle.config.model.is_recurrent:
+        notes.append(
+            "A recurrent model has one head, and no layers that a lens could end it at; of the "
+            f"measures it has {', '.join(measures_of(bundle))}."
+        )
+    return tuple(notes)

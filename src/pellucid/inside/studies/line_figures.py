@@ -10,18 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.errors import InputError
 from pellucid.evaluation.word_links import count_links
-from pellucid.inside.align.alignment_maps import PairBatch, batches_of, groups_of
+from pellucid.inside.align.alignment_maps import PairBatch, batches_of, groups_of, watch_under
 from pellucid.inside.align.attention_links import align_pairs
 from pellucid.inside.align.link_rules import links_of_maps
 from pellucid.inside.align.link_views import View
 from pellucid.inside.align.linked_units import words_of_pair
-from pellucid.inside.changes.given_changes import SeveralProbes
 from pellucid.inside.changes.place import Place
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weights
 from pellucid.inside.measures.agreement import agreement
@@ -72,29 +70,21 @@ def weights_and_lens(
     first = np.zeros(len(states), int)
     tokens = 0
     pairs = [line.ids for line in lines]
-    # A change must see no padding.
-    groups = groups_of(pairs) if under is None else ([index] for index in range(len(pairs)))
     for batch in batches_of(
         pairs,
-        groups,
+        groups_of(pairs, is_apart=under is not None),
         pad_id=ids.pad_id,
         start_id=ids.target_start_id,
         device=model.output_weight.device,
     ):
         ours = None if spots is None else [spots[index] for index in batch.indices]
         watch = _Watch(batch, {f"{one.part}.{one.layer}.{one.kind}" for one in heads}, states, ours)
-        probe: Probe = watch
-        source_mask_BS: Tensor | None = batch.source_mask_BS
-        if under is not None:
-            source_ids, target_ids = pairs[batch.indices[0]]
-            under.begin(source_ids, (ids.target_start_id, *target_ids[:-1]))
-            probe = SeveralProbes([under.probe, watch])
-            source_mask_BS = None
-        memory_BSD = model.encode(batch.source_BS, source_mask_BS, probe=probe)
+        probe = watch_under(under, pairs[batch.indices[0]], ids.target_start_id, watch)
+        memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, probe=probe)
         # Without that mask rows would attend to padding.
         own_mask = None if model.config.look_ahead_mask else batch.target_mask_BT
         result_BTD = model.decode(
-            batch.read_BT, memory_BSD, source_mask_BS, target_mask_BT=own_mask, probe=probe
+            batch.read_BT, memory_BSD, batch.source_mask_BS, target_mask_BT=own_mask, probe=probe
         )
         if not result_BTD[batch.target_mask_BT].isfinite().all():
             raise InputError(OVERFLOW)
@@ -256,10 +246,9 @@ def measure_line(
         found[name] = {"seconds": time.perf_counter() - started}
         found[name] |= _count(bundle, pair, line, maps[name])
     for name, one in maps.items():
-        found[name]["order"] = np.nan
-        if "occlusion" in maps:
-            order = agreement(pair, [one, maps["occlusion"]]).kendall[0, 1]
-            found[name]["order"] = float(order)
+        both = [one, maps.get("occlusion", one)]
+        order = agreement(pair, both).kendall[0, 1] if "occlusion" in maps else np.nan
+        found[name]["order"] = float(order)
     return found
 
 

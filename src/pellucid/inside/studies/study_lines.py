@@ -18,9 +18,8 @@ from pellucid.evaluation.form import Form
 from pellucid.evaluation.statistics import Scoring, corpus_score, count_statistics
 from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside.align.alignment_maps import BATCH_TOKENS, groups_of
-from pellucid.inside.changes.change import Changes, CutHead
+from pellucid.inside.changes.change import CutHead
 from pellucid.inside.changes.cutting import change_model
-from pellucid.inside.changes.given_changes import join_probes
 from pellucid.inside.changes.place import Place
 from pellucid.inside.pair import check_memory, problem_of
 from pellucid.text.language_tokens import code_problem
@@ -79,8 +78,6 @@ class Searcher:
     def score(self, decoder: Decoder, lines: Sequence[StudyLine]) -> list[np.ndarray]:
         """Compute the log-probability of each target token of each line."""
         found: list[np.ndarray] = [np.zeros(0)] * len(lines)
-        if decoder.change is not None:
-            decoder.change.know((line.ids[0], line.source) for line in lines)
         for group in groups_of([line.ids for line in lines]):
             pairs = [lines[index].ids for index in group]
             logs = decoder.score([one for one, _ in pairs], [other for _, other in pairs])
@@ -242,10 +239,9 @@ class CutLines:
             BLEU, the numbers of the ``changed`` lines, and the most ``telling`` ones.
         """
         under = self._decoder.change
-        before = None if under is None else under.probe.probe
-        probe = join_probes(before, Changes(CutHead(head)))
-        assert probe is not None
-        model, change = change_model(self._bundle.model, self._bundle.tokenizer, probe)
+        before = [] if under is None else [under.probe.probe]
+        changes = [*before, CutHead(head)]
+        model, change = change_model(self._bundle.model, self._bundle.tokenizer, changes)
         decoder = make_decoder([model], self._bundle.tokenizer)
         if change is not None:
             decoder = self._decoder.under(change)
