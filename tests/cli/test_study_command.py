@@ -202,7 +202,7 @@ def test_word_that_lines_lack_is_said_as_any_warning(run_here: Run, files: tuple
     ("search", "how"),
     [
         (("--beam", "3"), {"beam": 3}),
-        (("--n-best", "2"), {"n_best": 2}),
+        (("--n-best", "2", "--beam", "4"), {"n_best": 2, "beam": 4}),
         (("--set", "decoding.sample=true"), {"sample": True}),
     ],
 )

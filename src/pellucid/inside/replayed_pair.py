@@ -111,7 +111,7 @@ def replay(
             # Changes from text are checked before; this one may have misspelled a stage.
             decoding["changes"] = "by a probe, which replaced nothing"
             warnings.warn(REPLACED_NOTHING, stacklevel=2)
-    elif hasattr(probe, "warn"):
+    elif probe is not None and hasattr(probe, "warn"):
         probe.warn()
     # A changed replay need not find what the unchanged decode found.
     if decode_log_probabilities is not None and (decoded_under_changes or not recorder.replaced):

@@ -210,8 +210,8 @@ def what_if(
     limit = max_length or 2 * len(pair.target_ids) + 20
     decode = partial(decode_under, prefix_ids=forced, max_length=limit)
     if search is not None:
-        limit = max_length or search.max_length
-        decode = partial(search_under, prefix=prefix, search=search, max_length=limit)
+        longest = max_length or search.max_length
+        decode = partial(search_under, prefix=prefix, search=search, max_length=longest)
     before = decode(pair, UNCHANGED)
     after = decode(pair, probe)
     original = _output(pair, pair.target_ids, _score(pair, UNCHANGED))

@@ -216,14 +216,14 @@ def study(
     targets = None if targets is None else list_texts("targets", targets)
     golds = None if golds is None else list(golds)
     probe = None if changes is None else read_changes(changes, bundle.config.model)
-    model, under = change_model(bundle.model, bundle.tokenizer, probe)
+    changed, under = change_model(bundle.model, bundle.tokenizer, probe)
     notes = _notes(bundle, probe)
     if kept is not None and "by a probe" in " ".join(notes):
         raise InputError(
             "A file that keeps a study needs changes as text, so that the same ones continue it, "
             "but they are of a probe. Leave kept out."
         )
-    bundle = replace(bundle, given=model)
+    bundle = replace(bundle, given=changed)
     if (language := direction(source_language, to)) is not None:
         sources = with_codes(bundle.tokenizer, language, sources)
     searcher = Searcher(bundle)

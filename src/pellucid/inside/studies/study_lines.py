@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints
@@ -18,7 +19,7 @@ from pellucid.evaluation.form import Form
 from pellucid.evaluation.statistics import Scoring, corpus_score, count_statistics
 from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside.align.alignment_maps import BATCH_TOKENS, groups_of
-from pellucid.inside.changes.change import CutHead
+from pellucid.inside.changes.change import Change, CutHead
 from pellucid.inside.changes.cutting import change_model
 from pellucid.inside.changes.place import Place
 from pellucid.inside.pair import check_memory, problem_of
@@ -239,8 +240,9 @@ class CutLines:
             BLEU, the numbers of the ``changed`` lines, and the most ``telling`` ones.
         """
         under = self._decoder.change
-        before = [] if under is None else [under.probe.probe]
-        changes = [*before, CutHead(head)]
+        changes: list[Change | Probe] = [CutHead(head)]
+        if under is not None:
+            changes = [under.probe.probe, *changes]
         model, change = change_model(self._bundle.model, self._bundle.tokenizer, changes)
         decoder = make_decoder([model], self._bundle.tokenizer)
         if change is not None:
