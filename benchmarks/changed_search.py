@@ -78,11 +78,14 @@ def compare(
 def times(translator: Translator, lines: list[str]) -> dict[str, float]:
     """Measure a beam of 5: seconds without a change, and factors with one."""
     steer = {"encoder.0.feed_forward.norm": lambda tensor: tensor * 1.01}
+    two = {**steer, "encoder.1.feed_forward.norm": steer["encoder.0.feed_forward.norm"]}
     changes = {
         "none": None,
         "text, encoder": "average encoder.1.self.*",
         "Replace in batches, encoder": Replace(steer, takes_batches=True),
         "Replace, encoder": Replace(steer),
+        "Replace of two results, encoder": Replace(two),
+        "cut a word of each line": "cut word it",
         "text, decoder": "average decoder.1.cross.*",
     }
     seconds = {name: _time(translator, lines, one) for name, one in changes.items()}
