@@ -29,9 +29,10 @@ class Probe(Protocol):
     What it is handed is of one sentence: the first axis has the length 1, and axis -2 has the rows
     of the decoder so far, even if a search computes only the newest row and takes only that row
     back. A method ``begin(pair)`` gets the sentence and rows that come next: ``pair.source_text``,
-    ``pair.source_ids`` and ``pair.source_tokens``, and ``pair.read_ids`` and ``pair.read_tokens``, one for each row of
-    the decoder, none while the encoder runs. With ``takes_batches = True`` the first axis has
-    several sentences of one length, or hypotheses, and `begin` is not called in a search.
+    ``pair.source_ids`` and ``pair.source_tokens``, and ``pair.read_ids`` and ``pair.read_tokens``,
+    one for each row of the decoder, none while the encoder runs. With ``takes_batches = True`` the
+    first axis has several sentences of one length, or hypotheses, and `begin` is not called in a
+    search.
 
     Results have the type of the forward pass, which is float64 in a replay (`Translator.look`). A
     replacement is converted to it. Return another tensor instead of changing one in place.
