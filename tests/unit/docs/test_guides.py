@@ -152,7 +152,8 @@ SAMPLE = (
     "start",
     "data",
     "probes",
-    "python",
+    "guides/python",
+    "reference/python",
     "looking",
     "trace",
     "ten-tasks",
@@ -220,7 +221,7 @@ def test_guard_option_that_does_not_exist_is_found() -> None:
 def test_python_of_a_page_prints_what_the_page_says(
     name: str, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = next(page for page in find_pages() if page.stem == name)
+    page = next(one for one in find_pages() if one.as_posix().endswith(f"/{name}.md"))
     blocks = [one for one in read_blocks(page) if one.language == "python" and one.is_run]
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "pairs").symlink_to(bundle_folder)
