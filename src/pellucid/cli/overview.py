@@ -36,6 +36,7 @@ GROUPS = {
         "patch": "Put vectors of one sentence into another, and see which turn the translation.",
         "study": "Study every head of a model over a corpus: weights, links, and the loss without "
         "it.",
+        "vectors": "Collect the vectors of many lines at one place of a model.",
         "history": "Follow every head of a model through its training.",
     },
     "Measure": {

@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from pellucid.inside.measures.patching import patch
     from pellucid.inside.measures.registry import MEASURES, Measure, measure
     from pellucid.inside.pair import Replace
+    from pellucid.inside.record.vector_files import Vectors, load_vectors
     from pellucid.inside.replayed_pair import replay
     from pellucid.inside.sentence_pair import Pair
+    from pellucid.inside.studies.corpus_vectors import vectors
     from pellucid.inside.studies.head_study import Study, study
     from pellucid.inside.studies.patched import PatchedCorpus, patch_corpus
     from pellucid.inside.studies.training_history import HeadHistory, follow_heads
@@ -73,6 +75,7 @@ __all__ = [
     "Replaying",
     "Study",
     "Trace",
+    "Vectors",
     "WhatIf",
     "agreement",
     "compare_heads",
@@ -85,6 +88,7 @@ __all__ = [
     "follow_heads",
     "head_rows",
     "load_trace",
+    "load_vectors",
     "logit_lens",
     "measure",
     "parse_change",
@@ -93,6 +97,7 @@ __all__ = [
     "replay",
     "sort_rows",
     "study",
+    "vectors",
     "what_if",
 ]
 
@@ -119,6 +124,7 @@ _HOMES = {
     "Replaying": "pellucid.inside.line_traces",
     "Study": "pellucid.inside.studies.head_study",
     "Trace": "pellucid.inside.traces",
+    "Vectors": "pellucid.inside.record.vector_files",
     "WhatIf": "pellucid.inside.changes.what_if",
     "agreement": "pellucid.inside.measures.agreement",
     "compare_heads": "pellucid.inside.heads.compare",
@@ -131,6 +137,7 @@ _HOMES = {
     "follow_heads": "pellucid.inside.studies.training_history",
     "head_rows": "pellucid.inside.heads.head_rows",
     "load_trace": "pellucid.inside.traces",
+    "load_vectors": "pellucid.inside.record.vector_files",
     "logit_lens": "pellucid.inside.measures.lens",
     "measure": "pellucid.inside.measures.registry",
     "parse_change": "pellucid.inside.changes.change",
@@ -139,6 +146,7 @@ _HOMES = {
     "replay": "pellucid.inside.replayed_pair",
     "sort_rows": "pellucid.inside.heads.head_rows",
     "study": "pellucid.inside.studies.head_study",
+    "vectors": "pellucid.inside.studies.corpus_vectors",
     "what_if": "pellucid.inside.changes.what_if",
 }
 

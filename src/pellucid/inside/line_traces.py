@@ -14,7 +14,7 @@ from pellucid.bundle import Bundle
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.given_changes import GivenChanges, describe_probe, join_probes
 from pellucid.inside.pair import PairData, make_pair
-from pellucid.inside.record.trace_files import NpzWriter
+from pellucid.inside.record.trace_files import NpzWriter, surroundings
 from pellucid.inside.replayed_pair import replay
 from pellucid.inside.traces import Trace
 from pellucid.text.token_words import unknown_pieces
@@ -150,7 +150,7 @@ def _look(
             keep=None if writer is None else writer.keep,
         )
         if writer is not None:
-            writer.finish(trace)
+            writer.finish(surroundings(trace))
     return trace
 
 

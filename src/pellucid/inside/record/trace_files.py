@@ -44,7 +44,7 @@ RECORDS = ("checks", "model", "decoding")
 NAMES = ("format", *TOKENS, *IDS, *LOGS, *RECORDS)
 """Everything in a file except the arrays of the model."""
 
-_DAMAGE = (
+DAMAGE = (
     KeyError,
     IndexError,
     ValueError,
@@ -100,7 +100,7 @@ def read_trace(source: str | Path | bytes) -> TraceData:
         raise InputError(f"The trace {name} cannot be read ({error}). Name another file.") from None
     except InputError:
         raise
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise InputError(
             f"The trace {name} is damaged ({error}). Look again to make another."
         ) from None
@@ -156,9 +156,9 @@ class NpzWriter:
         with writing(self._path), self._archive.open(entry, "w", force_zip64=True) as stream:
             np.lib.format.write_array(stream, np.asarray(array, order="C"), allow_pickle=False)
 
-    def finish(self, trace: TraceData) -> None:
-        """Write the tokens, ids and records, and mark the file as whole."""
-        for name, array in _surroundings(trace).items():
+    def finish(self, last: Mapping[str, np.ndarray]) -> None:
+        """Write the last arrays, and mark the file as whole."""
+        for name, array in last.items():
             self.keep(name, array)
         self._is_finished = True
 
@@ -184,7 +184,7 @@ class NpzWriter:
                     self._part.parent.rmdir()
 
 
-def _surroundings(trace: TraceData) -> dict[str, np.ndarray]:
+def surroundings(trace: TraceData) -> dict[str, np.ndarray]:
     """Turn tokens into unicode arrays, ids and logs into numbers, records into JSON strings."""
     found: dict[str, np.ndarray] = {"format": np.array(FORMAT)}
     for name in TOKENS:
@@ -204,7 +204,7 @@ def write_npz(trace: TraceData, path: Path) -> None:
     with NpzWriter(path) as writer:
         for name, array in trace.arrays.items():
             writer.keep(name, array)
-        writer.finish(trace)
+        writer.finish(surroundings(trace))
 
 
 def write_json(trace: TraceData, path: Path) -> None:
