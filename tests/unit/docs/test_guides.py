@@ -333,3 +333,28 @@ def test_citation_has_the_version_and_license() -> None:
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {pellucid.__version__}\n" in text
     assert "\nlicense: Apache-2.0\n" in text
+
+
+def test_autoencoder_of_the_guide_is_short_and_learns_a_gender(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = ROOT / "docs" / "guides" / "probes.md"
+    blocks = [one for one in read_blocks(page) if one.language == "python"]
+    texts = [one.text for one in blocks]
+    (autoencoder,) = (text for text in texts if "class SparseAutoencoder" in text)
+    assert autoencoder.count("\n") <= 100
+    monkeypatch.chdir(tmp_path)
+    # On fewer lines, and without the linear probes.
+    collect = next(text for text in texts if 'output="all.npz"' in text)
+    labels = next(text for text in texts if "def words_of" in text).partition("\nnouns =")[0]
+    names: dict[str, Any] = {"translator": pellucid.load("demo")}
+    short = collect.replace("count=2400", "count=800")
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec("\n".join([short, labels, autoencoder.replace("steps=300", "steps=150")]), names)
+    assert names["explained"] > 0.85
+    assert names["used"] > 0.5
+    is_test = names["is_test"]
+    share = names["share"]
+    at_elle, at_il = (share(names[one] & is_test) for one in ("is_elle", "is_il"))
+    assert at_elle[names["feminine"]] - at_il[names["feminine"]] > 0.5
+    assert abs(names["gap"]) < 0.5

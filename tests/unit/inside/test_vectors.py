@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -94,11 +95,14 @@ def test_rows_name_line_position_word_and_token(model: str, tmp_path: Path) -> N
         pieces = SOURCES[row["line"]].split()
         if row["word"] < 0:
             assert (row["token"], row["text"]) == ("</s>", "")
-        elif row["text"] != ".":
-            assert row["text"] == pieces[row["word"]].strip(".,?!")
+        elif row["text"].isalpha():
+            assert row["text"] == pieces[row["word"]].strip(".,?!'")
+        else:
+            # A mark of its own, which is part of the word before it.
+            assert row["text"] in pieces[row["word"]]
     only = vectors(translator, SOURCES, at=NORM, words="it", output=tmp_path / "it.npz")
     is_it = found.rows["text"] == "it"
-    assert is_it.sum() == sum(source.split().count("it") for source in SOURCES) > 3
+    assert is_it.sum() == len(re.findall(r"\bit\b", "\n".join(SOURCES))) > 3
     np.testing.assert_array_equal(only.rows, found.rows[is_it])
     # Batches differ, so rounding may.
     np.testing.assert_allclose(only.vectors, found.vectors[is_it], atol=2e-5)
@@ -108,7 +112,7 @@ def test_decoder_rows_count_for_the_word_that_they_predict(
     demo: Translator, tmp_path: Path
 ) -> None:
     where: Any = {"at": "decoder.1.cross.0", "output": tmp_path / "x.npz"}
-    found = vectors(demo, SOURCES, TARGETS, words=["elle", "Elle"], **where)
+    found = vectors(demo, SOURCES, TARGETS, words="elle", **where)
     assert len(found.rows) > 2
     for row in found.rows:
         pair = demo.pair(SOURCES[row["line"]], TARGETS[row["line"]])
