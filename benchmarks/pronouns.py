@@ -12,6 +12,7 @@ import argparse
 import datetime
 import json
 import platform
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -30,10 +31,11 @@ from antecedents.cases import (
     share_by,
     share_of_hits,
 )
-from antecedents.probe import ProbeResult, Word, probe_layers
+from antecedents.probe import Word, collect_layers, probe_layers
 from antecedents.readings import CUTS, read_cuts, read_heads, read_map
 
 import pellucid
+from pellucid.bundle import Bundle
 from pellucid.corpora import Example, make_split
 from pellucid.corpora.pronouns import FRAMES
 from pellucid.inside import Pair, measure
@@ -101,7 +103,7 @@ def main() -> None:
         "heads": _spread(hits, heads),
         "by_distance": _break_down(hits, cases, shares, "distance"),
         "by_nouns_between": _break_down(hits, cases, shares, "num_between"),
-        "probes": [_probe(one) for word in WORDS for one in probe_layers(cases, word=word)],
+        "probes": _probes(bundle, cases),
     }
     _print(result)
     print(f"{time.perf_counter() - started:.0f} seconds")
@@ -148,8 +150,12 @@ def _break_down(
     }
 
 
-def _probe(result: ProbeResult) -> dict[str, Any]:
-    return {**asdict(result), "selectivity": result.selectivity}
+def _probes(bundle: Bundle, cases: Sequence[Case]) -> list[dict[str, Any]]:
+    """Train the probes of both words on one set of files."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = collect_layers(bundle, cases, Path(folder))
+        results = [one for word in WORDS for one in probe_layers(cases, files, word=word)]
+    return [{**asdict(one), "selectivity": one.selectivity} for one in results]
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -13,18 +13,21 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
 from antecedents.cases import Case, Share, share_of_hits
 
+from pellucid.bundle import Bundle
 from pellucid.errors import InputError
-from pellucid.inside import Pair
+from pellucid.inside import Pair, Vectors, vectors
 from pellucid.inside.pair import Keeper, states_of
 from pellucid.machine.randomness import generator
+from pellucid.model import EncoderDecoder
 
 Word = Literal["pronoun", "predicate"]
 
@@ -63,12 +66,18 @@ class ProbeResult:
 
 
 def probe_layers(
-    cases: Sequence[Case], *, word: Word = "pronoun", seed: int = 1
+    cases: Sequence[Case],
+    files: Mapping[str, Vectors] | None = None,
+    *,
+    word: Word = "pronoun",
+    seed: int = 1,
 ) -> list[ProbeResult]:
     """Train and test a probe for each layer and task.
 
     Args:
         cases: of the pronoun test.
+        files: by layer the vectors of the sources, line i of which is case i, as `collect_layers`
+            makes them; each sentence runs by itself unless given.
         word: the vector to read: the pronoun's, or the mean of the other words of its clause.
         seed: decides which pairs of nouns are held out, and the control task's labels.
 
@@ -84,17 +93,22 @@ def probe_layers(
             "A control task must have at least 10 sentences to learn from and 10 to test on, but "
             f"has {num_train} and {num_test}. Take more sentences."
         )
-    vectors = [
-        encoder_vectors(case.pair, case.pronoun if word == "pronoun" else case.predicate)
-        for case in cases
-    ]
+    places = [case.pronoun if word == "pronoun" else case.predicate for case in cases]
+    if files is None:
+        seen = [
+            encoder_vectors(case.pair, positions)
+            for case, positions in zip(cases, places, strict=True)
+        ]
+        layers = {layer: np.stack([one[layer] for one in seen]) for layer in seen[0]}
+    else:
+        layers = {layer: mean_vectors(found, places) for layer, found in files.items()}
     tasks = {
         "gender": np.array([case.gender == "f" for case in cases]),
         "position": np.array([case.num_between == 0 for case in cases]),
     }
     found = []
-    for layer in vectors[0]:
-        features = np.stack([one[layer] for one in vectors]).astype(np.float64)
+    for layer, vectors_ND in layers.items():
+        features = vectors_ND.astype(np.float64)
         control = _accuracy(
             "control", features[is_apart], controls[is_apart], is_test[is_apart], apart
         )
@@ -126,14 +140,39 @@ def encoder_vectors(pair: Pair, positions: Sequence[int]) -> dict[str, np.ndarra
     """
     keeper = Keeper({"input", "norm", "residual"})
     pair.model.encode(torch.tensor([pair.source_ids]), probe=keeper)
-    first, *layers = states_of(pair.model, "encoder")
-    names = {"input": first} | {f"layer {index}": name for index, name in enumerate(layers)}
-    if pair.model.config.norm == "pre":
-        names["norm"] = "encoder.norm"
     return {
         layer: keeper.found[name][0, list(positions)].mean(dim=0).numpy()
-        for layer, name in names.items()
+        for layer, name in layer_places(pair.model).items()
     }
+
+
+def layer_places(model: EncoderDecoder) -> dict[str, str]:
+    """Name the array after each layer of the encoder."""
+    first, *layers = states_of(model, "encoder")
+    names = {"input": first} | {f"layer {index}": name for index, name in enumerate(layers)}
+    if model.config.norm == "pre":
+        names["norm"] = "encoder.norm"
+    return names
+
+
+def collect_layers(bundle: Bundle, cases: Sequence[Case], folder: Path) -> dict[str, Vectors]:
+    """Collect the vectors of the cases' sources after each layer, in files of a folder."""
+    sources = [case.pair.source_text for case in cases]
+    return {
+        layer: vectors(bundle, sources, at=name, output=folder / f"{layer}.npz")
+        for layer, name in layer_places(bundle.model).items()
+    }
+
+
+def mean_vectors(found: Vectors, places: Sequence[Sequence[int]]) -> np.ndarray:
+    """Average the vectors at some positions of each line: ``vectors_ND``."""
+    starts = np.searchsorted(found.rows["line"], np.arange(len(places)))
+    return np.stack(
+        [
+            found.vectors[start + np.array(positions)].mean(axis=0)
+            for start, positions in zip(starts, places, strict=True)
+        ]
+    )
 
 
 def fit_logistic(

@@ -33,8 +33,10 @@ from antecedents.cases import (
     share_of_hits,
 )
 from antecedents.probe import (
+    collect_layers,
     encoder_vectors,
     fit_logistic,
+    mean_vectors,
     probe_layers,
     split_combinations,
 )
@@ -282,7 +284,9 @@ def test_logistic_regression_is_where_its_gradient_is_zero() -> None:
     assert (share - labels).mean() == pytest.approx(0, abs=1e-5)
 
 
-def test_probes_read_each_layer_and_the_embedding_gets_no_pair_right(bundle: Bundle) -> None:
+def test_probes_read_each_layer_and_the_embedding_gets_no_pair_right(
+    bundle: Bundle, tmp_path: Path
+) -> None:
     cases = make_cases(bundle, make_split("pronoun", count=160), is_paired=True)
     one_pronoun = [
         case
@@ -291,6 +295,12 @@ def test_probes_read_each_layer_and_the_embedding_gets_no_pair_right(bundle: Bun
         if first.pronoun == second.pronoun
     ]
     results = probe_layers(one_pronoun)
+    files = collect_layers(bundle, one_pronoun, tmp_path)
+    assert probe_layers(one_pronoun, files) == results
+    case = one_pronoun[5]
+    means = mean_vectors(files["layer 0"], [case.pronoun for case in one_pronoun])
+    alone = encoder_vectors(case.pair, case.pronoun)["layer 0"]
+    np.testing.assert_allclose(means[5], alone, atol=2e-5)
     assert {one.word for one in results} == {"pronoun"}
     assert [one.layer for one in results[::2]] == ["input", "layer 0", "layer 1", "norm"]
     for one in results:
