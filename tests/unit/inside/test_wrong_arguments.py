@@ -23,7 +23,7 @@ HEAD = "decoder.1.cross.0"
 # Results, which functions make, and tables.
 MADE = {
     *("Contrast", "HeadHistory", "HeadRow", "MEASURES", "Map", "MapDifference", "Measure"),
-    *("PatchedCorpus", "Probe", "Study", "Trace", "WhatIf", "Change", "Contributions"),
+    *("PatchedCorpus", "Probe", "Study", "Trace", "Vectors", "WhatIf", "Change", "Contributions"),
 }
 
 
@@ -73,6 +73,7 @@ def valid_calls(translator: Translator) -> dict[str, tuple[Callable[..., Any], d
         | {"on_step": None},
         "head_rows": {"trace": trace, "pair": None, "gold": None},
         "load_trace": {"source": "trace.npz"},
+        "load_vectors": {"source": "vectors.npz"},
         "logit_lens": {"pair": pair, "most": 2},
         "measure": {"pair": pair, "name": "weights", "head": None, "steps": None}
         | {"baseline": None, "changes": None},
@@ -86,6 +87,8 @@ def valid_calls(translator: Translator) -> dict[str, tuple[Callable[..., Any], d
         "sort_rows": {"rows": [], "by": "entropy", "descending": False},
         "study": {"model": bundle, **lines, "golds": None, "num_measured": 0}
         | {"kept": None, "on_step": None},
+        "vectors": {"model": bundle, "sources": [TEXT], "targets": None, "at": "encoder.1"}
+        | {"output": "x.npz", "words": [], "overwrite": False, "on_step": None},
         "what_if": {"pair": pair, "changes": f"cut {HEAD}", "prefix": "", "max_length": 4}
         | {"num_random": 0, "seed": 1},
     }

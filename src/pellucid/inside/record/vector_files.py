@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.arguments import checked
 from pellucid.errors import InputError, InputFileNotFoundError, need_library
 from pellucid.files import create_file, endings, expand_home
 from pellucid.inside.record.trace_files import DAMAGE, NpzWriter
@@ -95,6 +96,7 @@ def write_vectors(found: Vectors, path: Path) -> None:
     part.replace(path)
 
 
+@checked
 def load_vectors(source: str | Path) -> Vectors:
     """Read vectors of a corpus back, without reading the vectors themselves yet.
 
