@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,12 +48,10 @@ def test_pairs_give_the_translations(run_here: Run) -> None:
     assert load_vectors("x.npz").rows["text"].tolist()[:3] == ["Le", "chien", "la"]
 
 
-def test_standard_output_gets_the_file(run_python: Run) -> None:
+def test_standard_output_gets_the_file() -> None:
     Path("b.en").write_text("The dog ate it.\n")
     program = "import sys; from pellucid.cli.main import run; sys.exit(run(sys.argv[1:]))"
     command = ("-c", program, "vectors", "demo", "--source", "b.en", *PLACE, "-o", "-.npz")
-    import sys
-
     done = subprocess.run([sys.executable, *command], capture_output=True, check=True)
     with np.load(io.BytesIO(done.stdout)) as file:
         assert file["vectors"].shape == (6, 96)

@@ -17,13 +17,15 @@ import pellucid.inside
 ROOT = Path(__file__).parents[2]
 PROMISED = ("pellucid", "pellucid.inside", "pellucid.serve")
 
-# Pages about the code itself, and what has no function with the command's name yet.
+# Pages about the code itself, and what has no function with the command's name yet, such as
+# `pellucid corpus`.
 NOT_PROMISED = {
     "docs/attention/README.md": {"pellucid.attention", "pellucid.by_hand.examples.positions"},
     "docs/guides/bad-pairs.md": {
         *("pellucid.config", "pellucid.check.data_check", "pellucid.training.start.worst")
     },
     "docs/guides/claim.md": {"pellucid.lessons.why"},
+    "docs/guides/probes.md": {"pellucid.corpora"},
 }
 
 

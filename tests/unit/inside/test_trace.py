@@ -25,7 +25,7 @@ from pellucid.inside.changes.what_if import decode_under, what_if
 from pellucid.inside.heads.head_rows import head_rows
 from pellucid.inside.measures.registry import measure
 from pellucid.inside.pair import make_pair
-from pellucid.inside.record.trace_files import NpzWriter
+from pellucid.inside.record.trace_files import NpzWriter, surroundings
 from pellucid.inside.replayed_pair import replay
 from pellucid.translate.translator import Translator
 
@@ -318,7 +318,7 @@ def test_arrays_may_go_to_a_file_one_by_one(translator: Translator, tmp_path: Pa
     with NpzWriter(tmp_path / "t.npz") as writer:
         trace = replay(pair, Ask(everything=True), keep=writer.keep)
         assert not (tmp_path / "t.npz").exists()
-        writer.finish(trace)
+        writer.finish(surroundings(trace))
     assert [path.name for path in tmp_path.iterdir()] == ["t.npz"]
     assert trace.arrays == {}
     found = load_trace(tmp_path / "t.npz")

@@ -214,6 +214,7 @@ def test_full_disk_is_one_sentence_and_the_same_call_continues(
         ({"at": "encoder.1.feed_forward.norn"}, r"Did you mean 'encoder.1.feed_forward.norm'\?"),
         ({"at": "encoder"}, "but encoder has several: encoder.input, "),
         ({"at": "encoder.0.self.weights"}, "but encoder.0.self.weights has none"),
+        ({"at": "encoder.0.self.3.norm"}, "but encoder.0.self.3.norm has none"),
         ({"at": "encoder.0.self.4"}, "A head must be from 0 to 3"),
         ({"words": ["it", "pizzza"]}, r"words must be .* 'pizzza' .*Did you mean 'pizza'\?"),
         ({"words": "xylophones"}, "is in none of 3 lines. Name one that is there."),

@@ -178,15 +178,17 @@ def _find_place(bundle: Bundle, at: str) -> _Place:
     name, head = found[0]
     label = label_of(name, head)
     axes = next(wanted.axes for wanted in arrays_of(config) if wanted.name == name)
-    side, width = axes.removeprefix("H")
-    if len(found) > 1 or side not in "ST" or width in "ST":
+    side = axes[-2]
+    width = axes[-1]
+    is_of_heads = axes.startswith("H")
+    if len(found) > 1 or side not in "ST" or width in "ST" or not (is_of_heads or head is None):
         names = ", ".join(label_of(*one) for one in found)
         raise InputError(
             f"A place must have one vector for each word, but {at} has "
             f"{f'several: {names}' if len(found) > 1 else 'none'}. Name another."
         )
     if head is not None:
-        check_number("head", head, config.num_heads if axes.startswith("H") else 0)
+        check_number("head", head, config.num_heads)
     sizes = {
         "D": config.d_model,
         "F": config.d_ff,
@@ -194,7 +196,7 @@ def _find_place(bundle: Bundle, at: str) -> _Place:
         "E": config.d_value,
         "V": config.target_vocabulary_size or 0,
     }
-    num_heads = config.num_heads if axes.startswith("H") and head is None else 1
+    num_heads = config.num_heads if is_of_heads and head is None else 1
     return _Place(label, name, head, side == "T", num_heads * sizes[width])
 
 
