@@ -219,6 +219,7 @@ def test_full_disk_is_one_sentence_and_the_same_call_continues(
         ({"words": ["it", "pizzza"]}, r"words must be .* 'pizzza' .*Did you mean 'pizza'\?"),
         ({"words": "xylophones"}, "is in none of 3 lines. Name one that is there."),
         ({"output": "x.zarr"}, "must end in .npz or .parquet, but is named x.zarr"),
+        ({"output": "x.npz.gz"}, "but is named x.npz.gz"),
         ({"output": "there.npz"}, "there.npz exists. .*add overwrite"),
         ({"targets": ["x"]}, "targets for each of 3 sources, but there are 1"),
         ({"sources": []}, "there is no line"),
@@ -240,6 +241,13 @@ def test_mistake_is_refused_before_anything_is_computed(
     with pytest.raises((InputError, DataError), match=sentence):
         vectors(demo, **given)
     assert [one.name for one in tmp_path.iterdir()] == ["there.npz"]
+
+
+def test_long_word_is_found_though_its_text_is_cut(demo: Translator, tmp_path: Path) -> None:
+    word = "anticonstitutionnellement-anticonstitutionnellement"
+    where: Any = {"at": NORM, "words": word, "output": tmp_path / "x.npz"}
+    found = vectors(demo, [f"The {word} was cold."], **where)
+    assert {*found.rows["text"]} == {word[:32]}
 
 
 def test_word_that_is_in_no_translation_is_reported(demo: Translator, tmp_path: Path) -> None:

@@ -64,11 +64,12 @@ def check_vector_output(path: Path, *, overwrite: bool) -> None:
         InputError: it has another ending, or exists.
         LibraryError: Parquet needs a library that is not installed.
     """
-    if path.suffix.lower() not in FORMS:
+    form = endings(path)
+    if form.packing or form.kind not in FORMS:
         raise InputError(
             f"The output must end in {' or '.join(FORMS)}, but is named {path.name}. Rename it."
         )
-    if path.suffix.lower() == ".parquet":
+    if form.kind == ".parquet":
         need_library("pyarrow.parquet")
     if path.is_dir() or (path.exists() and not overwrite):
         raise InputError(

@@ -136,9 +136,8 @@ def vectors(
     if not num_rows:
         shutil.rmtree(folder)
         why = f"none has {' or '.join(wanted)} there." if wanted else "there is no line."
-        if lines and len(left_out) == len(lines):
-            why = left_out[0]
-        raise InputError(f"No line has vectors to keep: {why}")
+        all_fail = lines and len(left_out) == len(lines)
+        raise InputError(f"No line has vectors to keep: {left_out[0] if all_fail else why}")
     with writing(path):
         vectors_ND = np.memmap(folder / "vectors", "<f4", "r", shape=(num_rows, place.width))
         rows = np.memmap(folder / "rows", ROW, "r", shape=(num_rows,))
@@ -326,7 +325,9 @@ def _rows_of(task: _Task, number: int, pair: PairData, text: str) -> np.ndarray:
         if owner and is_punctuation(token):
             letters = without_joiner(token.replace(SPACE_SIGN, "").strip())
         rows[position] = (number, position, word, letters.strip(MARKS) or letters, token)
-    return rows[np.isin(rows["text"], task.words)] if task.words else rows
+    # Cut as the texts of rows are.
+    wanted = np.array(task.words, ROW["text"])
+    return rows[np.isin(rows["text"], wanted)] if task.words else rows
 
 
 def _groups_of(lines: Sequence[_Line]) -> Iterator[list[int]]:
