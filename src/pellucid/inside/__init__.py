@@ -41,7 +41,12 @@ if TYPE_CHECKING:
     from pellucid.inside.measures.lens import decoder_lens, logit_lens
     from pellucid.inside.measures.maps import Map
     from pellucid.inside.measures.patching import patch
-    from pellucid.inside.measures.registry import MEASURES, Measure, measure
+    from pellucid.inside.measures.registry import (
+        MEASURES,
+        PART_MEASURES,
+        Measure,
+        measure,
+    )
     from pellucid.inside.pair import Replace
     from pellucid.inside.record.vector_files import Vectors, load_vectors
     from pellucid.inside.replayed_pair import replay
@@ -54,6 +59,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MEASURES",
+    "PART_MEASURES",
     "Ask",
     "AverageHead",
     "Change",
@@ -116,6 +122,7 @@ _HOMES = {
     "Map": "pellucid.inside.measures.maps",
     "MapDifference": "pellucid.inside.heads.compare",
     "Measure": "pellucid.inside.measures.registry",
+    "PART_MEASURES": "pellucid.inside.measures.registry",
     "Pair": "pellucid.inside.sentence_pair",
     "PatchedCorpus": "pellucid.inside.studies.patched",
     "Probe": "pellucid.attention.probe",

@@ -36,7 +36,9 @@ MEASURING: Mapping[str, Option] = {
         list[str],
         "NAME",
         "weights, norms, residual-norms, alti, rollout, gradients, integrated-gradients, "
-        "value-zeroing or occlusion. May be repeated, to see how similar the measures are. "
+        "value-zeroing or occlusion. May be repeated, to see how similar the measures are. Of "
+        "heads and layers instead of words: logit-attribution (add --head encoder to follow "
+        "cross-attention), head-gradients, q-composition, k-composition or v-composition. "
         "integrated-gradients:steps=256,baseline=unknown has so many points (128), and begins at "
         "unknown words instead of zeros.",
     ),

@@ -19,7 +19,7 @@ from pellucid.inside.measures.faithfulness import Faithfulness, faithfulness, fi
 from pellucid.inside.measures.lens import decoder_lens, logit_lens
 from pellucid.inside.measures.maps import Map, source_words
 from pellucid.inside.measures.occlusion import occlusion
-from pellucid.inside.measures.registry import MEASURES, measure
+from pellucid.inside.measures.registry import find_measure, measure
 from pellucid.inside.pair import PairData
 from pellucid.inside.record.trace_data import row_labels
 from pellucid.inside.show.steps import NumberTable
@@ -66,6 +66,7 @@ def show_measures(
     for map_ in maps:
         writer.lines(["", *describe_map(map_)])
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=map_.sums_to_one)
+    maps = _of_words(maps)
     if len(maps) > 1:
         writer.table(_to_table(agreement(pair, maps)))
         # By words, since measures may have columns of tokens or of words.
@@ -83,9 +84,15 @@ def show_measures(
 
 def describe_map(map_: Map) -> Iterator[str]:
     """Describe a map: its place, its paper, the meaning of its numbers, and its check."""
-    about = MEASURES[map_.name]
+    about = find_measure(map_.name)
     yield f"{map_.title}. {map_.source}."
     yield f"A number is {about.meaning}."
+    if about.is_of_parts:
+        if map_.differences is not None and len(map_.differences) == 1:
+            total = map_.matrix.sum()
+            logit = map_.differences[0]
+            yield f"All parts add up to {total:.3f}; the model's own number is {logit:.3f}."
+        return
     if map_.differences is not None:
         yield from _describe_completeness(map_, map_.differences)
     if map_.kind == "whole" and map_.part == "decoder" and not map_.is_signed:
@@ -95,6 +102,11 @@ def describe_map(map_: Map) -> Iterator[str]:
         )
         if map_.num_source_columns < len(map_.column_tokens):
             yield f"Share of the source (the earlier target has the rest): {shares}."
+
+
+def _of_words(maps: Sequence[Map]) -> list[Map]:
+    """Leave out maps of parts of the model, which order no words."""
+    return [map_ for map_ in maps if not find_measure(map_.name).is_of_parts]
 
 
 def _describe_completeness(map_: Map, differences: tuple[float, ...]) -> Iterator[str]:
@@ -213,11 +225,12 @@ def show_contrast(
     writer.lines(summarize_contrast(contrast))
     for map_ in maps:
         # Zeros everywhere would look like a finding.
-        if not MEASURES[map_.name].is_of_word and not map_.matrix.any():
+        if not find_measure(map_.name).is_of_word and not map_.matrix.any():
             writer.lines(["", _cannot_tell(map_.name, contrast)])
             continue
         writer.lines(["", *describe_map(map_), *_rank(map_, contrast)])
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=False)
+    maps = _of_words(maps)
     if len(maps) > 1:
         numbers = [by_word(map_) for map_ in maps]
         writer.lines(["", *say_differences([map_.name for map_ in maps], numbers)])
@@ -251,11 +264,17 @@ def contrast_to_record(
                 "title": map_.title,
                 "columns": list(map_.column_labels),
                 "num_source_columns": map_.num_source_columns,
-                "values": map_.matrix[0].tolist(),
+                **_numbers_of(map_),
             }
             for map_ in maps
         ],
     }
+
+
+def _numbers_of(map_: Map) -> dict[str, Any]:
+    if not find_measure(map_.name).is_of_parts:
+        return {"values": map_.matrix[0].tolist()}
+    return {"rows": list(map_.row_labels), "values": map_.matrix.tolist()}
 
 
 def _contrast(
@@ -281,8 +300,11 @@ def _cannot_tell(name: str, contrast: Contrast) -> str:
 
 
 def _rank(map_: Map, contrast: Contrast) -> Iterator[str]:
-    """Name the columns that speak most for either word."""
-    row = map_.matrix[0]
+    """Name the columns, or the parts of the model, that speak most for either word."""
+    is_of_parts = find_measure(map_.name).is_of_parts
+    row = map_.matrix.sum(axis=1) if is_of_parts else map_.matrix[0]
+    labels = map_.row_labels if is_of_parts else map_.column_labels
+    num_read = len(labels) if is_of_parts else map_.num_source_columns
     why, other = contrast.words
     for word, order, is_for in (
         (why, row.argsort()[::-1], row > 0),
@@ -292,8 +314,8 @@ def _rank(map_: Map, contrast: Contrast) -> Iterator[str]:
         written: list[str] = []
         for place in order[:_MOST_NAMED].tolist():
             if is_for[place]:
-                side = read if place < map_.num_source_columns else written
-                side.append(f"{map_.column_labels[place]} {row[place]:+.2f}")
+                side = read if place < num_read else written
+                side.append(f"{labels[place]} {row[place]:+.2f}")
         said = [", ".join(read)] if read else []
         if written:
             said.append(f"already written: {', '.join(written)}")

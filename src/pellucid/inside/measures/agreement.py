@@ -79,7 +79,8 @@ def on_words(pair: PairData, map_: Map) -> np.ndarray:
     if map_.part != "decoder" or not has_source:
         raise InputError(
             "A map to compare must have decoder rows and a column for each source token or word, "
-            f"but has {map_.num_source_columns} source columns ({map_.title}). Take cross or whole."
+            f"but has {map_.num_source_columns} source columns ({map_.title}). Take cross or whole "
+            "of a measure of words."
         )
     return merge_source_words(map_, words).source_matrix
 

@@ -31,7 +31,7 @@ import numpy as np
 import torch
 
 from pellucid.arguments import checked
-from pellucid.config.head_address import parse_address
+from pellucid.config.head_address import HeadAddress, parse_address
 from pellucid.corpora.rival_forms import RivalForms
 from pellucid.errors import InputError
 from pellucid.inside.changes.written_changes import MARKS, find_word
@@ -44,7 +44,7 @@ from pellucid.inside.measures.hiding import (
     written_word,
 )
 from pellucid.inside.measures.maps import OWN, Map, target_words
-from pellucid.inside.measures.registry import MEASURES, measure
+from pellucid.inside.measures.registry import Measure, find_measure, measure, measure_parts
 from pellucid.inside.pair import PairData, problem_of
 from pellucid.text.line_words import line_words
 from pellucid.text.token_words import is_punctuation, mark_unknown, show_unknown, words_of_tokens
@@ -250,23 +250,28 @@ def contrast_measure(contrast: Contrast, name: str, head: str | None = None, **o
 
     Args:
         contrast: the two.
-        name: of the measure, one of `MEASURES`.
+        name: of the measure, one of `MEASURES` or `PART_MEASURES`.
         head: what to measure, as `measure` takes it.
         options: steps and baseline, as `measure` takes them.
 
     Returns:
-        A signed map of one row: above 0 speaks for the word that was written.
+        A signed map of one row: above 0 speaks for the word that was written. Of a measure of parts
+        one with a row for each part.
 
     Raises:
         InputError: as `measure`; or the map is of the encoder, which reads no translation.
     """
-    if head is not None and parse_address(head).part == "encoder":
+    asked = find_measure(name)
+    place = None if head is None else parse_address(head)
+    if asked.is_of_parts:
+        return _contrast_parts(contrast, asked, place)
+    if place is not None and place.part == "encoder":
         raise InputError(
             f"A difference of two words needs the decoder, but {head} does not read them. Name "
             "another place, or leave it out."
         )
     maps = [measure(pair, name, head, **options) for pair in (contrast.why, contrast.other)]
-    is_of_word = MEASURES[name].is_of_word
+    is_of_word = asked.is_of_word
     is_one = [len(pieces) for pieces in contrast.pieces] == [1, 1]
     rows = []
     for map_ in maps:
@@ -290,6 +295,30 @@ def contrast_measure(contrast: Contrast, name: str, head: str | None = None, **o
         sums_to_one=False,
         differences=differences,
         note=_note(maps[0], is_of_word=is_of_word, is_one=is_one),
+    )
+
+
+def _contrast_parts(contrast: Contrast, asked: Measure, place: HeadAddress | None) -> Map:
+    """Subtract what parts of the model do for the second word from what they do for the first.
+
+    Only the first piece that differs is compared: both are predicted by one row.
+    """
+    if not asked.is_of_word:
+        raise InputError(
+            f"{asked.name} is of the weights, which know of no word. Name another measure."
+        )
+    pairs = (contrast.why, contrast.other)
+    first, second = (measure_parts(pair, asked, place, row=contrast.start) for pair in pairs)
+    differences = None
+    if first.differences is not None and second.differences is not None:
+        differences = (first.differences[0] - second.differences[0],)
+    label = " − ".join(pieces[0] for pieces in contrast.pieces)
+    return replace(
+        first,
+        matrix=first.matrix - second.matrix,
+        column_tokens=(label,) if first.matrix.shape[1] == 1 else first.column_tokens,
+        differences=differences,
+        note=label,
     )
 
 

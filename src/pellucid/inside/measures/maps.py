@@ -38,14 +38,15 @@ _MOST_ROWS = 40
 class Map:
     r"""One measure of one sentence: a number for each row and each column.
 
-    Rows are the encoder's positions or the decoder's rows, by index. A decoder row reads one token
-    and predicts the next. The first columns are source tokens. Others may follow: the target
-    prefix that the decoder reads, or the row's own vector, carried by the residual connection.
+    Rows are the encoder's positions or the decoder's rows, by index, or parts of the model. A
+    decoder row reads one token and predicts the next. The first columns are source tokens. Others
+    may follow: the target prefix that the decoder reads, or the row's own vector, carried by the
+    residual connection.
 
     Attributes:
         name: of the measure, as in `MEASURES`.
         source: the paper, and the place in it.
-        part: ``encoder`` or ``decoder``.
+        part: ``encoder`` or ``decoder``; ``model`` for parts of both.
         kind: ``self`` or ``cross`` for one attention, ``whole`` for everything from the tokens to
             the end of `layer`.
         layer: from 0; None if the map is of the model's output.
@@ -59,12 +60,13 @@ class Map:
         sums_to_one: True if each row sums to 1 unless it is empty.
         note: an addition to captions.
         differences: what the numbers of each row add up to, up to rounding and the error of an
-            integral, for measures that have such a sum.
+            integral, for measures that have such a sum; of parts of the model what each column
+            adds up to, or all numbers if they are of one word.
     """
 
     name: str
     source: str
-    part: Part
+    part: Part | Literal["model"]
     kind: MapKind
     layer: int | None
     head: int | None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 import torch
 
 from pellucid.arguments import checked
-from pellucid.config.head_address import Part, parse_address
+from pellucid.config.head_address import HeadAddress, Part, parse_address
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import check_number, require_attention, require_transformer
 from pellucid.inside.changes.cutting import cut_model, heads_to_cut
@@ -23,6 +24,10 @@ from pellucid.inside.measures.occlusion import occlusion
 from pellucid.inside.measures.rollout import rollout
 from pellucid.inside.measures.zeroing import value_zeroing
 from pellucid.inside.pair import PairData
+from pellucid.inside.parts.composition import Side, composition
+from pellucid.inside.parts.head_gradients import head_gradients
+from pellucid.inside.parts.logit_parts import logit_attribution
+from pellucid.inside.parts.part_maps import choose_parts
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class Measure:
         sums_to_one: True if each row sums to 1.
         is_for_recurrent: True if it needs no layers of a Transformer.
         takes_changes: True if it takes every change; the others take cuts of whole heads.
+        is_of_parts: True if its rows are parts of the model; see `PART_MEASURES`.
         is_of_word: True if it is of the word that a row predicts, False if it is of the vectors
             that the row works with, whatever it predicts.
     """
@@ -56,6 +62,7 @@ class Measure:
     is_of_word: bool = False
     is_for_recurrent: bool = False
     takes_changes: bool = False
+    is_of_parts: bool = False
 
 
 @checked
@@ -72,12 +79,12 @@ def measure(
 
     Args:
         pair: the sentence.
-        name: one of `MEASURES`.
+        name: one of `MEASURES` or of `PART_MEASURES`.
         head: what to measure, as an address: ``decoder.1.cross.0`` is one head,
             ``decoder.1.cross`` all heads of it together, ``encoder`` the encoder. By default the
             decoder. What an address leaves open is the last layer, and the first kind of the
             measure: the whole from the tokens to the layer's end if it has that, otherwise
-            cross-attention.
+            cross-attention. Of a measure of parts it chooses the parts.
         steps: of an integral; measures without one take none.
         baseline: where an integral begins; measures without one take none.
         changes: of the model, as for `what_if`, after those of the pair. Measures that take a
@@ -87,13 +94,13 @@ def measure(
         InputError: the measure or the head does not exist, or the measure does not take it (with
             what it takes).
     """
-    if name not in MEASURES:
-        raise InputError(
-            f"The measure {name!r} does not exist. {suggestion(name, tuple(MEASURES))}"
-        )
-    asked = MEASURES[name]
+    asked = find_measure(name)
     pair = _changed(pair, asked, changes)
     place = parse_address("decoder" if head is None else head)
+    given: dict[str, str | int | None] = {"steps": steps, "baseline": baseline}
+    if asked.is_of_parts:
+        _refuse(asked, given)
+        return measure_parts(pair, asked, None if head is None else place)
     part = place.part or "decoder"
     if place.kind in ("feed_forward", "recurrent"):
         raise InputError(f"A measure is of attention, but {head} has none. Name another place.")
@@ -107,14 +114,8 @@ def measure(
             f"The part and kind for {name} must be {' or '.join(asked.kinds)}, but are "
             f"{part}.{kind}. Name one of these, or another measure."
         )
-    given: dict[str, str | int | None] = {"part": part, "kind": kind, "layer": place.layer}
-    given |= {"head": place.head, "steps": steps, "baseline": baseline}
-    for what, why in _REASONS.items():
-        if given[what] is not None and what not in asked.takes:
-            article = "" if what == "steps" else "a "
-            raise InputError(
-                f"{name} cannot be combined with {article}{what}: {why}. Leave the {what} out."
-            )
+    given = {"part": part, "kind": kind, "layer": place.layer, "head": place.head, **given}
+    _refuse(asked, given)
     if pair.model.config.is_recurrent:
         _check_recurrent(pair, asked, part, kind)
     needs_self = kind == "self" or (kind == "whole" and not asked.is_for_recurrent)
@@ -127,6 +128,53 @@ def measure(
     if place.head is not None:
         check_number("head", place.head, pair.model.config.num_heads)
     return asked.make(pair, **{what: given[what] for what in asked.takes})
+
+
+def find_measure(name: str) -> Measure:
+    """Return a measure of words or of parts.
+
+    Raises:
+        InputError: it does not exist (with the nearest name).
+    """
+    known = MEASURES | PART_MEASURES
+    if name not in known:
+        raise InputError(f"The measure {name!r} does not exist. {suggestion(name, tuple(known))}")
+    return known[name]
+
+
+def measure_parts(
+    pair: PairData, asked: Measure, place: HeadAddress | None, *, row: int | None = None
+) -> Map:
+    """Measure parts of a model.
+
+    Args:
+        pair: the sentence.
+        asked: the measure.
+        place: the parts; None for all.
+        row: only this decoder row, for measures of words.
+
+    Raises:
+        InputError: the place does not exist, or the model has no such parts.
+    """
+    config = pair.model.config
+    require_transformer(config, asked.name, "Use occlusion or integrated-gradients.")
+    # The weights of a model know of no row.
+    given = {"row": row} if asked.is_of_word else {}
+    if place is None:
+        return asked.make(pair, **given)
+    place.check_in(config)
+    return choose_parts(asked.make(pair, part=place.part, **given), place)
+
+
+def _refuse(asked: Measure, given: Mapping[str, str | int | None]) -> None:
+    """Refuse what a measure does not take."""
+    for what, why in _REASONS.items():
+        if given.get(what) is not None and what not in asked.takes:
+            article = "" if what == "steps" else "a "
+            raise InputError(
+                f"{asked.name} cannot be combined with {article}{what}: {why}. Leave the {what} "
+                "out."
+            )
 
 
 def _changed(pair: PairData, asked: Measure, changes: GivenChanges | None) -> PairData:
@@ -291,4 +339,44 @@ _ALL = (
 )
 
 MEASURES: dict[str, Measure] = {one.name: one for one in _ALL}
-"""Every measure that gives a map, by name."""
+"""Every measure of words, by name: its map has a column for each source token or word."""
+
+_SIDES: tuple[tuple[Side, str], ...] = (("q", "queries"), ("k", "keys"), ("v", "values"))
+
+_OF_PARTS = (
+    Measure(
+        "logit-attribution",
+        "Elhage et al. 2021; Wang et al. 2023",
+        "what a part adds to the logit of the word, with the norms' deviations held fixed",
+        ("decoder.whole", "encoder.whole"),
+        logit_attribution,
+        is_signed=True,
+        is_of_word=True,
+        is_of_parts=True,
+    ),
+    Measure(
+        "head-gradients",
+        "Michel et al. 2019",
+        "what a head does for the log-probability of the word, to first order",
+        ("decoder.whole", "encoder.whole"),
+        head_gradients,
+        is_signed=True,
+        is_of_word=True,
+        takes_changes=True,
+        is_of_parts=True,
+    ),
+    *(
+        Measure(
+            f"{side}-composition",
+            "Elhage et al. 2021",
+            f"how much of what the row's head writes the column's head reads with its {what}",
+            ("decoder.whole", "encoder.whole"),
+            partial(composition, side=side),
+            is_of_parts=True,
+        )
+        for side, what in _SIDES
+    ),
+)
+
+PART_MEASURES: dict[str, Measure] = {one.name: one for one in _OF_PARTS}
+"""Every measure of parts of the model, by name: its map has a row for each head or layer."""
