@@ -20,8 +20,9 @@ from pellucid.corpora import iterate_split
 from pellucid.errors import DataError, InputError
 from pellucid.inside import Pair, patch, patch_corpus
 from pellucid.inside.ask import arrays_of
-from pellucid.inside.measures.patching import Patching, label_of
 from pellucid.inside.pair import make_pair, states_of
+from pellucid.inside.patches.patched_places import OneArray
+from pellucid.inside.patches.two_runs import Patching
 from pellucid.lessons.walks.walk import read_outputs
 from pellucid.terminal.grid import write_fixed
 from pellucid.translate.translator import Translator
@@ -90,7 +91,7 @@ def test_shares_of_fifty_pairs_equal_a_second_transformers(demo: Translator) -> 
             left.remove(array)
             here, there = draw.choice(task.positions(array.axes.removeprefix("H")[0]))
             head = draw.randrange(demo.model.config.num_heads) if array.axes[0] == "H" else None
-            found = patch(a, b, [label_of(array.name, head)], [there], row=task.row)
+            found = patch(a, b, [str(OneArray(array.name, head))], [there], row=task.row)
             before = (here,) if head is None else (head, here)
             patched.name, patched.vector = array.name, of_a[array.name][before]
             patched.index = (there,) if head is None else (head, there)

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pellucid.inside.measures.faithfulness import faithfulness, find_raises
     from pellucid.inside.measures.lens import decoder_lens, logit_lens
     from pellucid.inside.measures.maps import Map
-    from pellucid.inside.measures.patching import patch
     from pellucid.inside.measures.registry import (
         MEASURES,
         PART_MEASURES,
@@ -48,6 +47,8 @@ if TYPE_CHECKING:
         measure,
     )
     from pellucid.inside.pair import Replace
+    from pellucid.inside.patches.causal_tracing import causal_trace
+    from pellucid.inside.patches.patching import patch
     from pellucid.inside.record.vector_files import Vectors, load_vectors
     from pellucid.inside.replayed_pair import replay
     from pellucid.inside.sentence_pair import Pair
@@ -84,6 +85,7 @@ __all__ = [
     "Vectors",
     "WhatIf",
     "agreement",
+    "causal_trace",
     "compare_heads",
     "contributions",
     "decoder_lens",
@@ -134,6 +136,7 @@ _HOMES = {
     "Vectors": "pellucid.inside.record.vector_files",
     "WhatIf": "pellucid.inside.changes.what_if",
     "agreement": "pellucid.inside.measures.agreement",
+    "causal_trace": "pellucid.inside.patches.causal_tracing",
     "compare_heads": "pellucid.inside.heads.compare",
     "contributions": "pellucid.inside.measures.contributions",
     "decoder_lens": "pellucid.inside.measures.lens",
@@ -148,7 +151,7 @@ _HOMES = {
     "logit_lens": "pellucid.inside.measures.lens",
     "measure": "pellucid.inside.measures.registry",
     "parse_change": "pellucid.inside.changes.change",
-    "patch": "pellucid.inside.measures.patching",
+    "patch": "pellucid.inside.patches.patching",
     "patch_corpus": "pellucid.inside.studies.patched",
     "replay": "pellucid.inside.replayed_pair",
     "sort_rows": "pellucid.inside.heads.head_rows",

@@ -13,9 +13,10 @@ from pellucid.inside.changes.what_if import WhatIf, what_if
 from pellucid.inside.measures.contrast import Contrast, find_contrast
 from pellucid.inside.measures.integrated import Baseline
 from pellucid.inside.measures.maps import Map
-from pellucid.inside.measures.patching import Metric, patch
 from pellucid.inside.measures.registry import measure
 from pellucid.inside.pair import PairData
+from pellucid.inside.patches.patching import patch
+from pellucid.inside.patches.two_runs import Metric
 from pellucid.inside.replayed_pair import replay
 from pellucid.inside.traces import Trace
 
@@ -92,19 +93,31 @@ class Pair(PairData):
         other: str | None = None,
         row: int | None = None,
         metric: Metric | None = None,
+        by_gradient: bool = False,
     ) -> Map:
         """Put vectors of another pair into this one; see `pellucid.inside.patch`.
 
         Args:
             pair: the one whose vectors are taken, of the same translator.
-            sites: names of arrays, such as ``encoder.0.self.value``, or layers.
+            sites: names of arrays, such as ``encoder.0.self.value``, layers, or paths.
             positions: of this pair's source, or decoder rows.
             why: a word of the first pair's translation to ask about.
             other: the word of the second answer.
             row: the decoder row to ask about.
             metric: a number of its logits to restore.
+            by_gradient: approximate each share by a gradient.
         """
-        return patch(pair, self, sites, positions, why=why, other=other, row=row, metric=metric)
+        return patch(
+            pair,
+            self,
+            sites,
+            positions,
+            why=why,
+            other=other,
+            row=row,
+            metric=metric,
+            by_gradient=by_gradient,
+        )
 
     @checked
     def look(self, ask: Ask | None = None) -> Trace:

@@ -20,8 +20,9 @@ from pellucid.inside.changes.written_changes import positions_of_word
 from pellucid.inside.line_traces import Replaying
 from pellucid.inside.measures.contrast import find_contrast
 from pellucid.inside.measures.maps import Map
-from pellucid.inside.measures.patching import SOURCE, Patching, patch
 from pellucid.inside.pair import PairData
+from pellucid.inside.patches.patching import SOURCES, patch
+from pellucid.inside.patches.two_runs import Patching
 from pellucid.inside.studies.patched import patch_corpus
 from pellucid.inside.traces import Trace
 from pellucid.machine.devices import device_in_use
@@ -162,7 +163,7 @@ def _replay(
 def _describe(task: Patching, text: str, other: str) -> Iterator[str]:
     """Say what is patched, what the two sentences prefer, and what a number means."""
     first, second = task.answers
-    yield f"Patching: vectors of A in the place of those of B. {SOURCE}."
+    yield f"Patching: vectors of A in the place of those of B. {SOURCES['patching']}."
     yield f"A (from)    {other}"
     yield f"B (into)    {text}"
     yield f"Beginning   {' '.join(task.a.predicted_tokens[: task.row]) or '(nothing)'}"

@@ -12,7 +12,7 @@ by its difference, so that pairs that hardly differ do not decide. Its interval 
 bootstrap samples of pairs.
 
 Source:
-    `pellucid.inside.measures.patching`; Efron and Tibshirani 1993, "An Introduction to the
+    `pellucid.inside.patches.patching`; Efron and Tibshirani 1993, "An Introduction to the
     Bootstrap", chapter 13.
 """
 
@@ -32,19 +32,16 @@ from pellucid.errors import DataError, InputError
 from pellucid.evaluation.statistics import draw_resamples
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.written_changes import MARKS
-from pellucid.inside.measures.patching import (
+from pellucid.inside.pair import PairData
+from pellucid.inside.patches.patched_places import PatchedPlace, length_of, list_sites
+from pellucid.inside.patches.patching import (
     EVERYTHING,
-    Metric,
-    Patching,
     ask_about,
-    expand_sites,
-    label_of,
-    length_of,
-    list_sites,
+    find_places,
     record_vectors,
     shares_of,
 )
-from pellucid.inside.pair import PairData
+from pellucid.inside.patches.two_runs import Metric, Patching
 from pellucid.inside.studies.head_study import StudyTable
 from pellucid.inside.studies.study_lines import Searcher, prepare_study_lines
 from pellucid.shapes import Brief
@@ -127,6 +124,7 @@ def patch_corpus(
     other: str | Iterable[str] | None = None,
     row: int | None = None,
     metric: Metric | None = None,
+    by_gradient: bool = False,
     seed: int = 1,
     on_step: Callable[[int, int], None] | None = None,
 ) -> PatchedCorpus:
@@ -143,6 +141,7 @@ def patch_corpus(
         other: the word of the second answer, likewise.
         row: the decoder row to ask about.
         metric: a number of its logits, as for `patch`.
+        by_gradient: approximate each share by a gradient, as for `patch`.
         seed: of the bootstrap.
         on_step: called with the number of pairs done, and of all.
 
@@ -180,19 +179,19 @@ def patch_corpus(
             PairData(bundle.exact_model, bundle.tokenizer, tuple(source), tuple(target))
             for source, target in (usable[one].ids for one in (number, number + 1))
         )
-        places = expand_sites(b, asked_sites)
+        places = find_places(Patching(a, b, by_gradient=by_gradient), asked_sites)
         try:
             b = ask_about(a, b, whys[pair], others[pair], row)
-            task = Patching(a, b, row, metric)
+            task = Patching(a, b, row, metric, by_gradient)
             first, second = task.preferences
-            length = length_of(axes, [name for name, _ in places])
+            length = length_of(axes, places)
             parts = _parts(task, bundle, sources[number + 1], words, length)
         # Such a pair, whose answers do not differ for instance, does not end the study.
         except InputError as error:
             left_out.append(f"lines {number + 1} and {number + 2}: {error}")
             continue
         shares = _shares(task, axes, places, parts)
-        labels = tuple(label_of(name, head) for name, head in places)
+        labels = tuple(map(str, places))
         found.append(_PatchedPair(shares, abs(first - second), labels, tuple(parts)))
     return _summarize(found, left_out, seed)
 
@@ -216,17 +215,17 @@ class _PatchedPair(NamedTuple):
 def _shares(
     task: Patching,
     axes: Mapping[str, str],
-    places: Sequence[tuple[str, int | None]],
+    places: Sequence[PatchedPlace],
     parts: Mapping[str, Sequence[int]],
 ) -> np.ndarray:
     """Compute the share that each part restores in each array (and head)."""
-    vectors = record_vectors(task, [name for name, _ in places])
+    vectors = record_vectors(task, places)
     found = np.full((len(places), len(parts)), np.nan)
     # A pair without such a part has no number there, rather than 0.
     has_part = [bool(positions) for positions in parts.values()]
     groups = [positions for positions in parts.values() if positions]
-    for shares, (name, head) in zip(found, places, strict=True):
-        shares[has_part] = shares_of(task, vectors, name, axes[name], head, groups)
+    for shares, place in zip(found, places, strict=True):
+        shares[has_part] = shares_of(task, vectors, place, axes[place.array.name], groups)
     return found
 
 
