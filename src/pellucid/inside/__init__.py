@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pellucid.inside.pair import Replace
     from pellucid.inside.patches.causal_tracing import causal_trace
     from pellucid.inside.patches.patching import patch
+    from pellucid.inside.patches.patchings import PATCHINGS
     from pellucid.inside.record.vector_files import Vectors, load_vectors
     from pellucid.inside.replayed_pair import replay
     from pellucid.inside.sentence_pair import Pair
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MEASURES",
     "PART_MEASURES",
+    "PATCHINGS",
     "Ask",
     "AverageHead",
     "Change",
@@ -124,6 +126,7 @@ _HOMES = {
     "Map": "pellucid.inside.measures.maps",
     "MapDifference": "pellucid.inside.heads.compare",
     "Measure": "pellucid.inside.measures.registry",
+    "PATCHINGS": "pellucid.inside.patches.patchings",
     "PART_MEASURES": "pellucid.inside.measures.registry",
     "Pair": "pellucid.inside.sentence_pair",
     "PatchedCorpus": "pellucid.inside.studies.patched",

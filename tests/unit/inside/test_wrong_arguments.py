@@ -23,6 +23,7 @@ HEAD = "decoder.1.cross.0"
 # Results, which functions make, and tables.
 MADE = {
     *("Contrast", "HeadHistory", "HeadRow", "MEASURES", "Map", "MapDifference", "Measure"),
+    *("PART_MEASURES", "PATCHINGS"),
     *("PatchedCorpus", "Probe", "Study", "Trace", "Vectors", "WhatIf", "Change", "Contributions"),
 }
 
@@ -56,6 +57,9 @@ def valid_calls(translator: Translator) -> dict[str, tuple[Callable[..., Any], d
         "ReplaceWeights": {"place": HEAD, "weights": np.ones((9, 9))},
         "Replaying": {"ask": inside.Ask(), "float64": False, "into": None, "before": None},
         "agreement": {"pair": pair, "maps": [map_]},
+        "causal_trace": {"pair": pair, "words": "soup", "sites": None, "positions": None}
+        | {"why": None, "other": None, "row": None, "metric": None, "num_samples": 1}
+        | {"scale": 3.0, "seed": 1},
         "compare_heads": {
             **{"first": trace, "first_head": HEAD, "second": trace, "second_head": HEAD}
         },
@@ -79,10 +83,10 @@ def valid_calls(translator: Translator) -> dict[str, tuple[Callable[..., Any], d
         | {"baseline": None, "changes": None},
         "parse_change": {"text": f"cut {HEAD}"},
         "patch": {"pair_a": pair, "pair_b": pair, "sites": None, "positions": None}
-        | {"why": None, "other": None, "row": None, "metric": None},
+        | {"why": None, "other": None, "row": None, "metric": None, "by_gradient": False},
         "patch_corpus": {"model": bundle, "sources": [TEXT], "targets": None, "sites": None}
         | {"words": [], "seed": 1, "on_step": None}
-        | {"why": None, "other": None, "row": None, "metric": None},
+        | {"why": None, "other": None, "row": None, "metric": None, "by_gradient": False},
         "replay": {"pair": pair, "ask": None, "changes": None, "float64": False},
         "sort_rows": {"rows": [], "by": "entropy", "descending": False},
         "study": {"model": bundle, **lines, "golds": None, "num_measured": 0}

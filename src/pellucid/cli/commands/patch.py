@@ -28,6 +28,8 @@ _DECODING = some_decoding()
 PATCH_RULES = (
     Needs("target", "source"),
     Needs("not", "word"),
+    Needs("noise", "word row"),
+    Apart("noise", "source by_gradient", "it needs one sentence, and runs of it"),
     Apart(
         f"word translation {' '.join(_DECODING)}",
         "source",
@@ -48,7 +50,8 @@ PATCH_RULES = (
     at=(
         "PLACE",
         "The vectors: encoder (after each layer), encoder.0, an array such as "
-        "encoder.0.self.value, or that of one head, encoder.0.self.3.value; may be repeated. "
+        "encoder.0.self.value, or that of one head, encoder.0.self.3.value; with > only by way of "
+        "what reads it: 'encoder.0.self.3 > decoder.*.cross.value'. May be repeated. "
         "[default: encoder]",
     ),
     position=(
@@ -59,6 +62,12 @@ PATCH_RULES = (
     word=("WORD", "The word of the first answer to ask about. [default: where the two differ]"),
     other=("OTHER", "The other word, that of the second answer; needs --word.", {"name": "--not"}),
     row=("N", "Ask about the tokens of row N of both translations, from 0, instead of a word."),
+    by_gradient=("", "Approximate every share by a gradient, which is fast: attribution patching."),
+    noise=(
+        "WORD",
+        "Causal tracing, with one sentence: spoil this word with noise, and restore its vectors. "
+        "Needs --word or --row. May be repeated.",
+    ),
     translation=(
         "TEXT",
         "Use this translation of INTO instead of the model's own; with --word that of both, up to "
@@ -84,6 +93,8 @@ def patch(
     word: str | None = None,
     other: str | None = None,
     row: int | None = None,
+    by_gradient: bool = False,
+    noise: list[str] | None = None,
     translation: str | None = None,
     source_language: From = None,
     to: To = None,
@@ -107,9 +118,15 @@ def patch(
         source = sides["--source"]
         target = sides["--target"]
     options |= {"word": word, "not": other, "translation": translation, "row": row}
+    options |= {"noise": noise, "by_gradient": by_gradient}
     check_rules(PATCH_RULES, {**options, "source": source, "target": target})
     texts = [text for text in (giver, getter) if text is not None]
-    if len(texts) != (2 if source is None else 0):
+    if noise and len(texts) != 1:
+        raise InputError(
+            f"--noise needs one sentence, but {len(texts)} are given. Give the one whose word is "
+            "spoiled."
+        )
+    if not noise and len(texts) != (2 if source is None else 0):
         raise InputError(
             "patch needs two sentences, FROM and INTO, or PAIRS or --source FILE with lines, but "
             f"has {len(texts)}{' and --source' if source else ''}. Give one or the other."
@@ -126,13 +143,15 @@ def patch(
 
         from pellucid.cli.look.patch_view import patch_lines
 
-        return patch_lines(model, columns, at, position, outputs, threads, language)
+        return patch_lines(model, columns, at, position, outputs, threads, language, by_gradient)
     names = ("FROM", "INTO", "--word", "--not", "--translation")
-    for name, given in zip(names, (*texts, word, other, translation), strict=True):
+    for name, given in zip(names, (giver, getter, word, other, translation), strict=True):
         check_utf8(name, given or "")
-
-    from pellucid.cli.look.patch_view import look_patched
-
-    first, second = texts
     options |= {"at": at, "position": position, "language": language}
+
+    from pellucid.cli.look.patch_view import look_patched, look_spoiled
+
+    if noise:
+        return look_spoiled(model, texts[0], outputs, options, threads)
+    first, second = texts
     return look_patched(model, first, second, outputs, options, threads)

@@ -21,8 +21,11 @@ from pellucid.inside.line_traces import Replaying
 from pellucid.inside.measures.contrast import find_contrast
 from pellucid.inside.measures.maps import Map
 from pellucid.inside.pair import PairData
-from pellucid.inside.patches.patching import SOURCES, patch
+from pellucid.inside.patches.causal_tracing import causal_trace
+from pellucid.inside.patches.patching import patch
+from pellucid.inside.patches.patchings import PATCHINGS
 from pellucid.inside.patches.two_runs import Patching
+from pellucid.inside.show.colors import scale_end
 from pellucid.inside.studies.patched import patch_corpus
 from pellucid.inside.traces import Trace
 from pellucid.machine.devices import device_in_use
@@ -77,30 +80,76 @@ def look_patched(
         # The other answer takes the place of the line's own translation.
         contrast = find_contrast(a, text, asked, options["not"])
         b = replace(b, target_ids=contrast.other.target_ids)
-    positions = None
-    if options["position"]:
-        words = [
-            positions_of_word(tokenizer, line.text, b.source_ids, word, _OF_POSITION)
-            for word in options["position"]
-        ]
-        # A word may have several tokens, and two names may mean one word.
-        positions = sorted({place for word in words for place in word})
+    positions = _positions(replace(b, source_text=line.text), options["position"])
     task = Patching(a, b, options["row"])
+    by_gradient = options["by_gradient"]
     # The row is given, so that no warning is about others: a line below names the answers.
-    found = patch(a, b, options["at"], positions, row=task.row)
-    about = list(_describe(task, line.text, other.text))
+    found = patch(a, b, options["at"], positions, row=task.row, by_gradient=by_gradient)
+    record = {"answers": task.answers, "preferences": task.preferences}
+    numbers = {"shares": found.matrix.tolist()}
+    _write(found, list(_describe(found, task, line.text, other.text)), record, numbers, outputs)
+    return exit_code
+
+
+def look_spoiled(
+    model: str, text: str, outputs: Outputs, options: Mapping[str, Any], threads: int | None
+) -> int:
+    """Show or draw which vectors restore an answer when words are spoiled; as `look_patched`."""
+    translator = load(model, threads=threads)
+    asked = LookedLine(text, options["translation"], None, options["language"])
+    line, trace = _replay(translator, asked, options)
+    pair = PairData(
+        translator.bundle.exact_model,
+        translator.tokenizer,
+        trace.source_ids,
+        trace.predicted_ids,
+        line.text,
+    )
+    positions = _positions(pair, options["position"])
+    words = {"why": options["word"], "other": options["not"], "row": options["row"]}
+    found = causal_trace(pair, options["noise"], options["at"], positions, **words)
+    meaning = PATCHINGS[found.name].meaning
+    about = [f"{found.title}. {found.source}.", f"Sentence    {line.text}"]
+    about += [f"Translation {' '.join(trace.predicted_tokens)}", f"A number is {meaning}."]
+    record = {"title": found.title, "translation": trace.predicted_tokens}
+    _write(found, about, record, {"effects": found.matrix.tolist()}, outputs)
+    return report_problems([trace])
+
+
+def _positions(pair: PairData, words: Sequence[str] | None) -> list[int] | None:
+    """Find the tokens of words of the source; None for all."""
+    if not words:
+        return None
+    found = [
+        positions_of_word(pair.tokenizer, pair.source_text, pair.source_ids, word, _OF_POSITION)
+        for word in words
+    ]
+    # A word may have several tokens, and two names may mean one word.
+    return sorted({place for word in found for place in word})
+
+
+def _write(
+    found: Map,
+    about: Sequence[str],
+    record: Mapping[str, Any],
+    numbers: Mapping[str, Any],
+    outputs: Outputs,
+) -> None:
+    """Write a map to the files and to standard output."""
+    labels = {"rows": found.row_labels, "columns": found.column_labels}
+    whole = {"format": 1, **record, **labels, **numbers}
+    text = json.dumps(whole, ensure_ascii=False) + "\n"
     for path, form in outputs.files.items():
         if form == "json":
-            write_text(path, _to_json(found, task), follows_link=True)
+            write_text(path, text, follows_link=True)
         else:
             _draw(found, path, about)
     if outputs.standard == "json":
-        sys.stdout.write(_to_json(found, task))
+        sys.stdout.write(text)
     elif outputs.standard == "text":
         writer = LookWriter()
         writer.lines([*about, ""])
         writer.matrix(found.matrix, found.row_labels, found.column_labels, is_share=False)
-    return exit_code
 
 
 def patch_lines(
@@ -111,6 +160,7 @@ def patch_lines(
     outputs: Outputs,
     threads: int | None,
     language: str | None,
+    by_gradient: bool,
 ) -> int:
     """Write what vectors of the first line of each pair restore in the second.
 
@@ -122,6 +172,7 @@ def patch_lines(
         outputs: the files, and what standard output gets.
         threads: number of processor threads.
         language: that to write, for a model with language codes.
+        by_gradient: approximate each share.
 
     Returns:
         The exit code: 3 if a pair was left out.
@@ -138,6 +189,7 @@ def patch_lines(
             columns.get("--target"),
             sites=places,
             words=words or (),
+            by_gradient=by_gradient,
             on_step=lambda done, total: line.show(f"{done} of {total} pairs"),
         )
     pairs = count_of(found.num_pairs, "pair of lines", "pairs of lines")
@@ -160,10 +212,14 @@ def _replay(
     return line, trace
 
 
-def _describe(task: Patching, text: str, other: str) -> Iterator[str]:
+def _describe(found: Map, task: Patching, text: str, other: str) -> Iterator[str]:
     """Say what is patched, what the two sentences prefer, and what a number means."""
     first, second = task.answers
-    yield f"Patching: vectors of A in the place of those of B. {SOURCES['patching']}."
+    way = f"{found.note}, ".partition(", ")[2].removesuffix(", ")
+    yield (
+        f"{found.name.capitalize()}: vectors of A in the place of those of B"
+        f"{', ' if way else ''}{way}. {found.source}."
+    )
     yield f"A (from)    {other}"
     yield f"B (into)    {text}"
     yield f"Beginning   {' '.join(task.a.predicted_tokens[: task.row]) or '(nothing)'}"
@@ -186,17 +242,7 @@ def _draw(found: Map, path: Path, about: Sequence[str]) -> None:
     from pellucid.inside.show.figures.panels import MapPanel
 
     # One scale for all patches: 1 is all of the difference.
-    panel = MapPanel(found.matrix, found.row_labels, found.column_labels, limit=1.0)
-    draw_map_figure(panel, path, caption=about, label="share restored")
-
-
-def _to_json(found: Map, task: Patching) -> str:
-    record = {
-        "format": 1,
-        "answers": task.answers,
-        "preferences": task.preferences,
-        "rows": found.row_labels,
-        "columns": found.column_labels,
-        "shares": found.matrix.tolist(),
-    }
-    return json.dumps(record, ensure_ascii=False) + "\n"
+    limit = max(1.0, scale_end(found.matrix)) if found.name == "causal-tracing" else 1.0
+    panel = MapPanel(found.matrix, found.row_labels, found.column_labels, limit=limit)
+    label = "effect" if found.name == "causal-tracing" else "share restored"
+    draw_map_figure(panel, path, caption=about, label=label)
