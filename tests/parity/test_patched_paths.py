@@ -142,6 +142,7 @@ def test_several_readers_are_named_in_each_row_and_a_corpus_takes_paths(
 @pytest.mark.parametrize(
     ("site", "name", "head"),
     [
+        ("encoder.*.self.3", "encoder.0.self.context", 3),
         ("encoder.1.self.1", "encoder.1.self.context", 1),
         ("encoder.0.self.2.key", "encoder.0.self.key", 2),
         ("encoder.input", "encoder.input", None),

@@ -7,9 +7,9 @@ Reading order of the modules: `ask` (which arrays to keep), `pair` (a source and
 model), `replayed_pair` (the run that keeps them), `record/` (the trace and its files), `traces` (a
 trace that saves and shows itself), `line_traces` (from a line of text to traces). The folders build
 on these: `heads/` (a table of all heads, and their differences), `changes/` (what if), `align/`
-(word links), `measures/` (beyond weights), `studies/` (many lines at once), `show/` (terminal,
-page, figures). `drawings/` needs only a configuration. `verify` and `vocabulary` answer one
-question each.
+(word links), `measures/` (beyond weights), `parts/` (what heads and layers do), `patches/` (vectors
+of one run in another), `studies/` (many lines at once), `show/` (terminal, page, figures).
+`drawings/` needs only a configuration. `verify` and `vocabulary` answer one question each.
 """
 
 from __future__ import annotations

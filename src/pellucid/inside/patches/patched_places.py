@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import filter as filter_names
 from typing import NamedTuple
 
 from pellucid.config import ModelConfig
@@ -95,12 +95,13 @@ def expand_sites(pair: PairData, sites: Sequence[str]) -> list[PatchedPlace]:
     for site in sites:
         sender, path, reader = (one.strip() for one in site.partition(PATH))
         name, heads = _with_heads(sender, pair.model.config.num_heads)
-        if name not in short and name not in known:
+        names = short.get(name) or filter_names(known, name)
+        if not names:
             raise InputError(
                 f"A site must be a layer such as encoder.0, or an array such as "
                 f"encoder.0.self.value, but is {site!r}. {suggestion(sender, [*short, *known])}"
             )
-        for each in short.get(name, [name]):
+        for each in names:
             readers = _readers(pair.model.config, each, reader) if path else ()
             found += [PatchedPlace(OneArray(each, head), readers, reader) for head in heads]
     return found
@@ -134,7 +135,7 @@ def _readers(model: ModelConfig, sender: str, text: str) -> tuple[OneArray, ...]
     for head in heads:
         if head is not None:
             check_number("head", head, model.num_heads)
-    named = [one for one in reading if fnmatchcase(one, name)]
+    named = filter_names(reading, name)
     if not named:
         near = [*reading, *dict.fromkeys(one.rpartition(".")[0] for one in reading)]
         raise InputError(

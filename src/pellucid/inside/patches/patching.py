@@ -80,9 +80,9 @@ def patch(
             translations differ is the answer unless one of the following names another.
         sites: names of arrays as in a trace, such as ``encoder.0.self.value``, or of one head,
             ``encoder.0.self.3.value``, without a stage its context; ``encoder.0`` means the result
-            of that layer, ``encoder`` the results of all. By default ``encoder``. With ``>`` a
-            path: ``encoder.0.self.3 > decoder.*.cross.value`` changes only what these readers
-            read of the head.
+            of that layer, ``encoder`` the results of all, and ``*`` stands for all of a number. By
+            default ``encoder``. With ``>`` a path: ``encoder.0.self.3 > decoder.*.cross.value``
+            changes only what these readers read of the head.
         positions: of B's source, or decoder rows; by default all that align with one of A's.
         why: a word of A's translation to ask about, or its number; B then reads what is before it.
         other: the word of the second answer; by default as for `Pair.why`.
