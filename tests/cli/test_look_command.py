@@ -358,6 +358,25 @@ def test_why_names_source_and_written_words_apart(run_here: Run) -> None:
     assert re.search(r"^For pizza: .*already written: \S+ \+", found.stdout, re.M)
 
 
+def test_why_splits_the_difference_among_parts_of_the_model(run_here: Run) -> None:
+    words = ("why", SUBWORDS, SOURCE, "La", "--not", "Le")
+    asked = (*words, "--measure", "logit-attribution", "--measure", "occlusion")
+    found = run_here(*asked)
+    assert found.returncode == 0, found.stderr
+    added = re.search(r"All parts add up to (\S+); the model's own number is (\S+)\.", found.stdout)
+    assert added is not None
+    assert added[1] == added[2]
+    assert re.search(r"^For La: (encoder|decoder|\(biases)", found.stdout, re.M)
+    # One measure of words has nothing to disagree with.
+    assert "disagree" not in found.stdout
+    (record,) = json.loads(run_here(*asked[:-2], "--json").stdout)["measures"]
+    assert record["rows"][-1] == "(biases)"
+    assert sum(map(sum, record["values"])) == pytest.approx(float(added[1]), abs=1e-3)
+    refused = run_here(*words, "--measure", "q-composition")
+    assert refused.returncode == 2
+    assert "q-composition is of the weights" in refused.stderr
+
+
 def test_look_measures_compares_and_reads_layers(run_here: Run) -> None:
     found = run_here("look", SUBWORDS, SOURCE, "--measure", "alti", "--measure", "occlusion")
     assert (found.returncode, found.stderr) == (0, "")

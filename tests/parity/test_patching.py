@@ -183,6 +183,33 @@ def test_command_shows_draws_and_writes_the_map(run_here: Run, tmp_path: Path) -
     assert files[1].read_text().startswith("<?xml")
 
 
+def test_command_follows_paths_gradients_and_noise(
+    run_here: Run, demo: Translator, tmp_path: Path
+) -> None:
+    a, b = (demo.pair(text, float64=True) for text in (A, B))
+    asked = ("--word", "elle", "--not", "il", "--position", "it", "--json")
+    for options, given in (
+        (("--at", "encoder.*.self.1 > decoder.*.cross"), {}),
+        (("--by-gradient",), {"by_gradient": True}),
+    ):
+        done = run_here("patch", "demo", A, B, *asked, *options)
+        site = options[1] if len(options) > 1 else None
+        place = b.source_tokens.index("it")
+        found = patch(a, b, site, [place], why="elle", other="il", **given)
+        record = json.loads(done.stdout)
+        assert record["shares"] == [pytest.approx(row, abs=1e-9) for row in found.matrix.tolist()]
+        assert tuple(record["rows"]) == found.row_labels
+    noise = ("patch", "demo", A, "--noise", "pizza", "--word", "elle", "--at", "encoder.1")
+    picture = tmp_path / "noise.svg"
+    shown = run_here(*noise, "--position", "it")
+    assert "elle without pizza, total effect" in shown.stdout
+    written = run_here(*noise, "--position", "it", "--json", "-o", str(picture))
+    record = json.loads(written.stdout)
+    assert len(record["effects"]) == 1
+    assert record["columns"] == ["it", "(all)"]
+    assert picture.read_text().startswith("<?xml")
+
+
 @pytest.mark.parametrize("model", ["demo-recurrent", "demo-untrained"])
 def test_twins_are_patched_with_a_given_translation(run_here: Run, model: str) -> None:
     words = ("--word", "elle", "--not", "il", "--translation", TARGETS[0])
@@ -200,6 +227,10 @@ def test_twins_are_patched_with_a_given_translation(run_here: Run, model: str) -
         ((A, "--position", "house"), "--position must be a word of the source"),
         ((A, "--not", "il"), "--not needs --word"),
         ((A, "--csv"), "--csv needs --source"),
+        (("--noise", "cake"), "--noise needs --word or --row"),
+        ((A, "--noise", "cake", "--word", "il"), "--noise needs one sentence, but 2 are given"),
+        (("--noise", "cak", "--word", "il"), "Did you mean 'cake'"),
+        ((A, "--at", "encoder.0 > decoder.0.crss"), "Did you mean 'decoder.0.cross'"),
         ((A, "-o", "x.html"), "must end in .svg, .png, .pdf, .json"),
         (("\ud800",), "INTO must be UTF-8"),
     ],
