@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import filter as filter_names
 from typing import NamedTuple
 
+from pellucid.arguments import list_some
 from pellucid.config import ModelConfig
 from pellucid.config.head_address import KINDS, PARTS, Part
 from pellucid.errors import InputError, suggestion
@@ -64,12 +65,7 @@ def list_sites(sites: str | Iterable[str] | None) -> list[str]:
     Raises:
         InputError: the list is empty.
     """
-    if sites is None:
-        return ["encoder"]
-    found = [sites] if isinstance(sites, str) else list(sites)
-    if not found:
-        raise InputError("No site was given. Name one such as encoder.0, or leave sites out.")
-    return found
+    return ["encoder"] if sites is None else list_some("site", sites, "encoder.0")
 
 
 _OF_HEAD = re.compile(

@@ -100,12 +100,12 @@ def patch(
         InputError: an array, a position or a head does not exist, the sentences do not align, or
             the answers do not differ.
     """
+    # Names are looked up before anything is run.
+    places = find_places(Patching(pair_a, pair_b, by_gradient=by_gradient), sites)
     pair_b = ask_about(pair_a, pair_b, why, other, row)
     task = Patching(pair_a, pair_b, row, metric, by_gradient)
     if pair_a.model is not pair_b.model:
         raise InputError("Both sentences must be read by one model, but there are two.")
-    # Names are looked up before anything is run.
-    places = find_places(task, sites)
     task.preferences  # noqa: B018 - refuses pairs without a difference before anything is run
     if why is None and row is None and metric is None:
         _warn_of_others(task)
