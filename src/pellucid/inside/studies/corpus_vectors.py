@@ -24,8 +24,8 @@ from pellucid.files import endings, expand_home, writing
 from pellucid.inside.align.alignment_maps import BATCH_TOKENS
 from pellucid.inside.ask import arrays_of, check_number
 from pellucid.inside.changes.written_changes import MARKS
-from pellucid.inside.measures.patching import expand_sites, label_of
 from pellucid.inside.pair import Keeper, PairData, make_pair
+from pellucid.inside.patches.patched_places import expand_sites
 from pellucid.inside.record.vector_files import (
     ROW,
     Vectors,
@@ -174,14 +174,19 @@ def _find_place(bundle: Bundle, at: str) -> _Place:
     config = bundle.config.model
     eos = (bundle.tokenizer.config.eos_id,)
     found = expand_sites(PairData(bundle.model, bundle.tokenizer, eos, eos), [at])
-    name, head = found[0]
-    label = label_of(name, head)
+    array, readers, _ = found[0]
+    if readers:
+        raise InputError(
+            f"A place with vectors must be no path, but is {at!r}. Name its beginning."
+        )
+    name, head = array
+    label = str(array)
     axes = next(wanted.axes for wanted in arrays_of(config) if wanted.name == name)
     side = axes[-2]
     width = axes[-1]
     is_of_heads = axes.startswith("H")
     if len(found) > 1 or side not in "ST" or width in "ST" or not (is_of_heads or head is None):
-        names = ", ".join(label_of(*one) for one in found)
+        names = ", ".join(map(str, found))
         raise InputError(
             f"A place must have one vector for each word, but {at} has "
             f"{f'several: {names}' if len(found) > 1 else 'none'}. Name another."
