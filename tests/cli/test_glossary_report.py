@@ -43,7 +43,7 @@ def test_report_says_for_each_text_and_term_what_became_of_it(
     ]
     assert [one.fuzzy for one in written] == [False, True, True, True, False]
     *rows, last = map(json.loads, (tmp_path / "r.jsonl").read_text().splitlines())
-    assert [row["reason"].split(" (")[0] for row in rows] == [
+    assert [row["reason"].split(" (")[0].lower() for row in rows] == [
         "check a glossary term: “tartes”",
         "a term of the glossary is missing: soup → potage",
         "check a glossary term: “chat”",
@@ -58,8 +58,9 @@ def test_report_says_for_each_text_and_term_what_became_of_it(
         "dog": (0, {"chiens": 2}, {}),
         "pizza": (0, {"tartes": 1}, {}),
         "soup": (0, {}, {"the model's vocabulary lacks a part of it": 1}),
-        "cat": (0, {"chat (other capitals)": 1}, {}),
+        "cat": (1, {}, {}),
     }
+    assert written[3].msgstr.lower() == "chat"
     assert "note: Glossary: 5 terms were found in 4 of 5 texts." in done.stderr
     assert "dog → chiens (allowed form of chien), twice" in done.stderr
     assert "soup → potage (the model's vocabulary lacks a part of it)." in done.stderr
@@ -68,12 +69,20 @@ def test_report_says_for_each_text_and_term_what_became_of_it(
 def test_placeholder_that_was_put_back_is_not_reported_as_missing(
     run_here: Run, catalog: Path, write_lines: WriteLines, tmp_path: Path
 ) -> None:
-    text = "The old man sees %d dogs in the <b>garden</b>."
-    catalog.write_text(f'msgid "{text}"\nmsgstr ""\n')
+    texts = (
+        "The old man sees %d dogs in the <b>garden</b>.",
+        "With %d pictures",
+        "With %d friends",
+        "The soup of %d cats",
+    )
+    catalog.write_text("\n".join(f'msgid "{one}"\nmsgstr ""\n' for one in texts))
     done = run_here(*command(tmp_path, write_lines, "r.jsonl"))
-    row = json.loads((tmp_path / "r.jsonl").read_text().splitlines()[0])
-    assert "%d" in row["translation"]
-    assert row["reasons"] == ["placeholders were lost, and stand where word links put them"]
+    *rows, _ = map(json.loads, (tmp_path / "r.jsonl").read_text().splitlines())
+    put_back = "placeholders were lost, and stand where word links put them"
+    reasons = [row["reasons"] for row in rows if put_back in row["reasons"]]
+    # A model loses the placeholders of some of these texts.
+    assert reasons
+    assert not any("%d" in reason for row in reasons for reason in row)
     assert '"%d"' not in done.stderr
 
 
