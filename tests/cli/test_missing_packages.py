@@ -64,6 +64,16 @@ def test_a_missing_package_is_one_sentence_with_the_command_that_installs_it(
     assert "Traceback" not in done.stderr
 
 
+def test_aligning_without_pytorch_names_pytorch_and_no_library_that_it_does_not_need(
+    run_python: Run, tmp_path: Path
+) -> None:
+    write_texts(tmp_path)
+    done = run_python("-c", WITHOUT, NO_PYTORCH, "align", "demo", "a.tsv", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the package torch, which is not installed" in done.stderr
+    assert "sacrebleu" not in done.stderr
+
+
 def test_without_pytorch_lines_and_documents_are_translated(
     run_python: Run, tmp_path: Path
 ) -> None:

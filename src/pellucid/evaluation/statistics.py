@@ -6,7 +6,7 @@ sacreBLEU counts these once a sentence; a bootstrap sample is then one weighted 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.errors import ConfigurationError, DataError, InputError
 from pellucid.evaluation.form import NFC, Form
+from pellucid.evaluation.resampling import check_resampling, draw_resamples
 from pellucid.evaluation.ter import BoundedTER
 from pellucid.evaluation.tokenization import (
     choose_tokenizer,
@@ -31,20 +32,6 @@ Metric: TypeAlias = BLEU | CHRF | BoundedTER
 
 References: TypeAlias = Sequence[str] | Sequence[Sequence[str]]
 """One text made by people, or several of equally many lines."""
-
-
-def check_resampling(num_resamples: int, seed: int) -> None:
-    """Refuse numbers of resamples and seeds that cannot be used."""
-    if num_resamples < 2:
-        raise ConfigurationError(
-            f"The number of bootstrap resamples must be at least 2, but is {num_resamples} "
-            f"(num_resamples). Use 1000, as is usual."
-        )
-    if seed < 0:
-        raise ConfigurationError(
-            f"The seed of the bootstrap must be at least 0, but is {seed} (seed). "
-            f"Use 12345, as is usual."
-        )
 
 
 @dataclass(frozen=True)
@@ -256,23 +243,6 @@ def check_lines(texts: Mapping[str, Sequence[str]]) -> None:
             f"Texts that are compared must have at least one line, but {' and '.join(counts)} "
             f"have 0. Give at least one pair of lines."
         )
-
-
-def draw_resamples(
-    num_sentences: int, num_resamples: int, seed: int
-) -> Iterator[NDArray[np.int64]]:
-    """Draw corpora of the same size, with replacement.
-
-    The draws depend only on the arguments; they are also those of sacreBLEU.
-
-    Yields:
-        How often each sentence was drawn: (num_sentences,). One sample at a time, because all at
-        once would need gigabytes for a large corpus.
-    """
-    generator = np.random.default_rng(seed)
-    for _ in range(num_resamples):
-        drawn = generator.choice(num_sentences, size=num_sentences, replace=True)
-        yield np.bincount(drawn, minlength=num_sentences)
 
 
 def count_statistics(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pellucid.errors import DataError, InputError, suggestion
-from pellucid.evaluation.statistics import check_resampling, draw_resamples
+from pellucid.evaluation.resampling import check_resampling, draw_resamples
 from pellucid.terminal.text import count_of
 from pellucid.text.link_choices import SYMMETRIZATIONS, Symmetrization
 

@@ -18,7 +18,8 @@ from pellucid.evaluation.corpus_scores import (
     corpus_chrf_score,
     evaluate_corpus,
 )
-from pellucid.evaluation.statistics import Scoring, draw_resamples
+from pellucid.evaluation.resampling import draw_resamples
+from pellucid.evaluation.statistics import Scoring
 from pellucid.evaluation.ter import count_word_edits
 from pellucid.evaluation.tokenization import MOSES_LANGUAGES, lowercase_and_tokenize
 

@@ -16,7 +16,7 @@ from pellucid.inside.align.linked_units import PairWords
 from pellucid.text.link_choices import LinkRule
 
 if TYPE_CHECKING:
-    from pellucid.evaluation.word_links import Link  # Its module needs sacrebleu.
+    from pellucid.evaluation.word_links import Link
 
 _ALL_FROM = 0.5
 """The share of the strongest weight from which ``all`` links a word too."""

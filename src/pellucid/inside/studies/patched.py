@@ -29,7 +29,7 @@ from pellucid.arguments import checked, list_texts
 from pellucid.bundle import Bundle, HasBundle, bundle_of
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError
-from pellucid.evaluation.statistics import draw_resamples
+from pellucid.evaluation.resampling import draw_resamples
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.written_changes import MARKS
 from pellucid.inside.pair import PairData

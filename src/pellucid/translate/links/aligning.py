@@ -22,7 +22,7 @@ from pellucid.translate.preparing import Ready
 from pellucid.translate.results import TranslatedHypothesis, Translation
 
 if TYPE_CHECKING:
-    from pellucid.evaluation.word_links import Link  # Its module needs sacrebleu.
+    from pellucid.evaluation.word_links import Link
 
 
 class Aligner:
