@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import base64
 import io
+import re
 import shutil
 import sys
 import tempfile
@@ -96,10 +97,16 @@ def take(
         # The head that the pronoun needs is found by trying all.
         reader.click_text("Try all heads")
         reader.wait("/ of \\d+ heads|None of/.test(document.querySelector('.heads').textContent)")
-        if "head=" not in link and reader.texts("button.head.needed"):
-            reader.click("button.head.needed")
+        needed = [] if "head=" in link else reader.texts("button.head.needed")
+        for number in range(len(needed)):
+            reader.run(f"document.querySelectorAll('button.head.needed')[{number}].click()")
             reader.click_text("Try its ")
             reader.wait("!document.querySelector('progress')")
+            # As the page does, the picture shows a head of which a line is needed too.
+            if any(
+                re.match(r"[1-9]\d* of \d+ lines", one) for one in reader.texts("[role=status]")
+            ):
+                break
         reader.run("scrollTo(0, 0)")
     if "lesson=grow" in link:
         reader.wait("document.getElementById('panel').textContent.includes('for good')")
