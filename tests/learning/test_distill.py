@@ -218,7 +218,7 @@ def test_time_that_the_teacher_takes_and_its_early_end_are_said(
     monkeypatch.setattr(run, "LINES_IN_A_PART", 2)
     said: list[str] = []
     lessons = iter([TaughtPair("a", "b")] * 4)
-    found = list(run._with_estimate(lessons, 9, said.append, time.monotonic() - 20))
+    found = list(run.with_estimate(lessons, 9, said.append, time.monotonic() - 20))
     assert len(found) == 4
     assert said[0] == "At this speed the teacher takes at most 2 min."
     assert "ends after 4 of 9 sentences" in said[1]

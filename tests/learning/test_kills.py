@@ -10,8 +10,7 @@ from typing import Any
 
 from case_samples import Some
 from forked import Forked
-from killed_runs import SETTINGS, fingerprints, write_recipe
-from small_runs import NO_REPORT
+from killed_runs import DIE_AT_CALL, SETTINGS, fingerprints, write_recipe
 
 MOMENTS = [
     ("pellucid.training.start.kept_pairs", "learn_tokenizer", 1),
@@ -31,26 +30,6 @@ MOMENTS = [
 the best model, writing, flushing, renaming and deleting. `benchmarks/kills.py` kills at random
 moments. Without `--full`, four die."""
 
-
-DIE_AT_CALL = f"""
-{NO_REPORT}
-import os, pkgutil, signal, sys
-from pellucid.cli.main import main
-
-holder_name, name, at_call = sys.argv[1:4]
-del sys.argv[1:4]
-holder = pkgutil.resolve_name(holder_name)
-plain, calls = getattr(holder, name), []
-
-def call(*arguments, **settings):
-    calls.append(name)
-    if len(calls) == int(at_call):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return plain(*arguments, **settings)
-
-setattr(holder, name, call)
-main()
-"""
 NEVER = ("os", "rename", 0)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from small_runs import make_recipe, write_text
+from small_runs import NO_REPORT, make_recipe, write_text
 
 MAX_STEPS = 54
 VALIDATE_EVERY = 6
@@ -34,6 +34,29 @@ SETTINGS: dict[str, Any] = {
 }
 """All that a resumed run could get wrong, except dropout of attention's weights: with it attention
 would not be computed in blocks. Another test resumes a run with that dropout."""
+
+
+DIE_AT_CALL = f"""
+{NO_REPORT}
+import os, pkgutil, signal, sys
+from pellucid.cli.main import main
+
+holder_name, name, at_call = sys.argv[1:4]
+del sys.argv[1:4]
+holder = pkgutil.resolve_name(holder_name)
+plain, calls = getattr(holder, name), []
+
+def call(*arguments, **settings):
+    calls.append(name)
+    if len(calls) == int(at_call):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(*arguments, **settings)
+
+setattr(holder, name, call)
+main()
+"""
+"""A program that dies at a call. Its arguments are a module or class, a function of it, and the
+number of the call, then a command."""
 
 
 def write_recipe(folder: Path, settings: Mapping[str, Any]) -> Path:

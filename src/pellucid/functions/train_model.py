@@ -17,7 +17,7 @@ from pellucid.config.base import keys_of_sections
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.errors import ConfigurationError, word_options
 from pellucid.machine.hardware import use_threads
-from pellucid.training.run.folder import repair_recipe
+from pellucid.training.run.folder import TEACHERS, repair_recipe
 from pellucid.training.start.filling import fill_in
 from pellucid.training.start.found_recipe import FoundRecipe, find_start, start_of
 from pellucid.training.start.preparation import Say, preparing
@@ -82,6 +82,8 @@ def train(
     minutes: float | None = None,
     settings: Mapping[str, Any] | None = None,
     start: str | Path | None = None,
+    teachers: int | str | None = None,
+    more_target: Sequence[str | Path] = (),
     threads: int | None = None,
     progress: bool = True,
 ) -> TrainedModel:
@@ -101,6 +103,9 @@ def train(
         minutes: time budget, including preparation and validation.
         settings: settings of the recipe, such as ``{"training.max_steps": 2000}``.
         start: a trained model to start from: its weights and its tokenizer.
+        teachers: first train so many models in each direction, and learn from their translations
+            of the text too; ``"auto"`` chooses the number for ``minutes``.
+        more_target: files of sentences in the target language, which a teacher translates.
         threads: processor threads to use.
         progress: show a live bar on a terminal.
 
@@ -122,6 +127,9 @@ def train(
     for name, path in (("output", output), ("start", start)):
         if path is not None:
             check_kind(name, path, str | Path, "the name of a folder")
+    more = _read_more(more_target)
+    if teachers is not None:
+        check_kind("teachers", teachers, int | str, "a number, or 'auto'")
     if threads is not None:
         check_count("threads", threads)
     use_threads(threads)
@@ -137,7 +145,15 @@ def train(
         found = find_start(_read_names(texts), languages, run, changes, say=_say)
     model = str(start) if start is not None else start_of(found.values)
     limit = None if minutes is None else began
-    summary = train_found(found, model, say=_say, began=limit, progress=bool(progress))
+    summary = train_found(
+        found,
+        model,
+        say=_say,
+        began=limit,
+        progress=bool(progress),
+        teachers=None if teachers is None else str(teachers),
+        more_target=more,
+    )
     return TrainedModel(
         found.run,
         steps=summary.steps,
@@ -157,6 +173,8 @@ def train_found(
     ranks: Ranks | None = None,
     began: float | None = None,
     progress: bool = True,
+    teachers: str | None = None,
+    more_target: Sequence[str] = (),
 ) -> TrainingSummary:
     """Complete a recipe's values and train with them.
 
@@ -167,8 +185,23 @@ def train_found(
         ranks: the processes that share every update.
         began: the ``time.monotonic()`` from which a budget of minutes counts.
         progress: show a live bar on a terminal.
+        teachers: models that translate the text first, in each direction: a number or ``auto``.
+        more_target: files of sentences in the target language, which a teacher translates.
     """
     path, folder, values, run = found
+    if teachers or more_target or (run / TEACHERS).is_dir():
+        from pellucid.training.distill.diversify import Diversification, diversify
+
+        task = Diversification(found, teachers, more_target, say, progress)
+        for what, is_given in (("--start", start is not None), ("torchrun", ranks is not None)):
+            if is_given and task.is_wanted:
+                raise ConfigurationError(
+                    f"{what} cannot be used with teachers, which train from scratch in one "
+                    "process. Leave it out, or --teachers and --more-target."
+                )
+        summary = diversify(task, began or time.monotonic()) if task.is_wanted else None
+        if summary is not None:
+            return summary
     repair_recipe(run)
     is_new = not (run / "data").is_dir()
     with preparing(values.get("data"), folder, is_new=is_new, say=say) as check:
@@ -202,6 +235,15 @@ def _read_names(texts: Any) -> list[str]:
     is_several = isinstance(names, Sequence) and not isinstance(names, bytes) and names
     if not is_several or not all(isinstance(name, str | Path) for name in names):
         refuse("texts", "a table, two text files, or a recipe", texts, "Name files.")
+    return list(map(str, names))
+
+
+def _read_more(names: Any) -> list[str]:
+    """Return the names of files of more text."""
+    if isinstance(names, str | Path) or not isinstance(names, Sequence):
+        refuse("more_target", "a list of files", names)
+    for name in names:
+        check_kind("more_target", name, str | Path, "the name of a file")
     return list(map(str, names))
 
 

@@ -23,6 +23,16 @@ from pellucid.machine.launch import find_place
         {"min": 0.01},
     ),
     start=("MODEL", "Start from a trained model: weights and tokenizer."),
+    teachers=(
+        "N|auto",
+        "First train N models in each direction, which translate the training text for the last "
+        "one; auto chooses N for --minutes.  [default: 0]",
+    ),
+    more_target=(
+        "FILE",
+        "Sentences in the target language, which a model of the other direction translates for "
+        "training; may be repeated.",
+    ),
     keep_every=(
         "N",
         "Keep the model of every N updates in RUN/history, for pellucid history.",
@@ -37,6 +47,8 @@ def train(
     out: Path | None = None,
     start: str | None = None,
     minutes: float | None = None,
+    teachers: str | None = None,
+    more_target: list[str] | None = None,
     keep_every: int | None = None,
     wait: float | None = None,
     threads: Threads = None,
@@ -78,6 +90,14 @@ def train(
         recipe = find_start(texts, languages, out, changes, say=note)
         start = start if start is not None else start_of(recipe.values)
         limit = None if minutes is None else began
-        train_found(recipe, start, say=note, ranks=ranks, began=limit)
+        train_found(
+            recipe,
+            start,
+            say=note,
+            ranks=ranks,
+            began=limit,
+            teachers=teachers,
+            more_target=more_target or (),
+        )
         show_made(str(recipe.run / "bundle"))
     return 0

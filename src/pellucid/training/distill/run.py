@@ -135,7 +135,7 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
     )
     until = began + SHARE_OF_TEACHER * 60 * task.minutes if task.minutes else None
     lessons = teach(teacher, pairs, task.teaching, task.out / "teacher", until)
-    lessons = _with_estimate(lessons, len(pairs), say, began)
+    lessons = with_estimate(lessons, len(pairs), say, began)
     _write_text(text, lessons, say=say)
     student_folder = task.out / "student"
     filled = fill_in(values, student_folder, Path.cwd())
@@ -149,7 +149,7 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
     return rows
 
 
-def _with_estimate(
+def with_estimate(
     lessons: Iterator[TaughtPair], num_pairs: int, say: Callable[[str], None], began: float
 ) -> Iterator[TaughtPair]:
     """Yield what the teacher teaches, and say after its first part how long all of it takes."""
@@ -161,8 +161,8 @@ def _with_estimate(
         yield lesson
     if number < num_pairs:
         say(
-            f"The teacher ends after {number:,} of {num_pairs:,} sentences, so that the student "
-            "has time to learn (--minutes)."
+            f"The teacher ends after {number:,} of {num_pairs:,} sentences, so that the model "
+            "it teaches has time to learn (--minutes)."
         )
 
 

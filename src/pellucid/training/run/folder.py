@@ -33,6 +33,9 @@ PLAN_FILE = "plan.json"
 CHOSEN_FILE = "chosen.json"
 """The settings, ``section.name``, that were chosen for the text of a new run, with their values."""
 
+TEACHERS = "teachers"
+"""The folder of the teachers of a run that has some; it is there before the run itself."""
+
 NO_CHECKPOINT_FILE = "no-checkpoint-yet"
 """A file of a new run, deleted with the first checkpoint, which a full disk allows. A run that has
 it and no checkpoint never had one; one without it has lost them."""
@@ -166,7 +169,7 @@ class RunFolder:
         except OSError as error:
             raise self._not_writable(error) from error
         try:
-            self._lock(descriptor)
+            lock_folder(self.path, descriptor)
             try:
                 self._check_same_run()
                 yield
@@ -268,17 +271,6 @@ class RunFolder:
             except PellucidError as error:
                 self._warn_once(str(error))
 
-    def _lock(self, descriptor: int) -> None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ConfigurationError(
-                "Only one command at a time can train in a run folder, but another one is training "
-                f"in {self.path}. Wait until it ends, or choose another folder with -o."
-            ) from None
-        except OSError:
-            pass  # Some network file systems have no locks.
-
     def _make(self) -> None:
         try:
             tidy_folder(self.bundle)
@@ -346,7 +338,7 @@ class RunFolder:
         if not self._recipe_file.exists():
             # Files that a crash at the very beginning leaves.
             first = (RECIPE_FILE, CHOSEN_FILE, NO_CHECKPOINT_FILE)
-            begun = {CHOSEN_FILE, NO_CHECKPOINT_FILE, *(f"{name}.part" for name in first)}
+            begun = {CHOSEN_FILE, NO_CHECKPOINT_FILE, *(f"{name}.part" for name in first), TEACHERS}
             if any(path.name not in begun for path in self.path.iterdir()):
                 raise ConfigurationError(
                     f"The run folder must be new or hold this run, but {self.path} holds something "
@@ -355,8 +347,8 @@ class RunFolder:
             return
         where = str(self._recipe_file)
         earlier = parse_toml(read_bytes(self._recipe_file), where)
-        before = _flatten(earlier)
-        now = _flatten(parse_toml(self.recipe_toml.encode(), "recipe"))
+        before = flatten(earlier)
+        now = flatten(parse_toml(self.recipe_toml.encode(), "recipe"))
         differing = {key for key in before | now if before.get(key) != now.get(key)}
         ends_there = self._recipe.training.schedule in ENDING_AT_MAX_STEPS
         may_change = MAY_CHANGE - {"training.max_steps"} if ends_there else MAY_CHANGE
@@ -370,6 +362,23 @@ class RunFolder:
                 f"{'differs' if len(changed) == 1 else 'differ'} from {self._recipe_file}. "
                 f"Choose another folder with -o for a new run{advice}."
             )
+
+
+def lock_folder(path: Path, descriptor: int) -> None:
+    """Lock a folder against other trainings, as long as its descriptor is open.
+
+    Raises:
+        ConfigurationError: another process is training there.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigurationError(
+            "Only one command at a time can train in a run folder, but another one is training "
+            f"in {path}. Wait until it ends, or choose another folder with -o."
+        ) from None
+    except OSError:
+        pass  # Some network file systems have no locks.
 
 
 def _print(message: str) -> None:
@@ -393,7 +402,7 @@ def _is_validated(line: bytes) -> bool:
     return bool(read_json_text(line).get("kind", "sample") != "train")
 
 
-def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
     """Name settings ``section.key``; a key outside of all sections keeps its name."""
     flat: dict[str, Any] = {}
     for section, value in values.items():

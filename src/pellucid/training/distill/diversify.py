@@ -1,0 +1,535 @@
+"""Data diversification: several teachers translate the training text for the last model."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pellucid.bundle import MANIFEST, bundle_json, read_json_object
+from pellucid.check.foreign_text import main_language
+from pellucid.check.line_languages import are_kindred, known_code
+from pellucid.config import DataConfig, Recipe, StartConfig, TrainingConfig, validate
+from pellucid.config.data import SPLITS, Split
+from pellucid.errors import ConfigurationError, DataError
+from pellucid.files import new_folder, write_text, writing
+from pellucid.languages.codes import NAMES
+from pellucid.terminal.text import count_of
+from pellucid.text.reading.held_out import SET_ASIDE
+from pellucid.text.reading.lines import read_lines
+from pellucid.text.reading.sentence_pairs import check_text_files, find_aside, read_pairs
+from pellucid.training.distill.run import with_estimate
+from pellucid.training.distill.teacher import TeacherSettings, teach
+from pellucid.training.distill.teacher_plan import (
+    AUTO,
+    TeacherPart,
+    TeacherPlan,
+    agree,
+    count_teachers,
+    read_plan,
+    settings_of,
+    write_plan,
+)
+from pellucid.training.loop import train
+from pellucid.training.run.folder import RECIPE_FILE, TEACHERS, lock_folder, read_chosen
+from pellucid.training.run.run_end import POOR_BLEU, TrainingSummary
+from pellucid.training.start.filling import FilledRecipe, fill_in
+from pellucid.training.start.found_recipe import FoundRecipe
+from pellucid.training.start.preparation import Say
+from pellucid.translate.translator import load
+
+BEAM = 5
+SAMPLE = 1000
+"""Lines from which the language of more text is told."""
+
+MOST_KNOWN = 0.5
+"""The share of more text that may be in the validation and test text."""
+
+TIMES_STEPS = 2
+"""The last model's steps, in steps of a teacher, if nothing limits its minutes: a student of as
+many sentences needed twice its teacher's (docs/guides/distilling.md)."""
+
+ADDED = "added"
+REPORT = "report.json"
+RECORD = "record.json"
+
+_SIDES = ("source", "target")
+_KEPT = ("placeholders", "max_pair_length", "max_source_target_ratio")
+"""Settings of ``[data]`` that hold for text that was read once and written as plain lines."""
+
+Pairs = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Diversification:
+    """A training with teachers.
+
+    Attributes:
+        found: the recipe, with all changes, and the run folder.
+        teachers: ``--teachers`` as given, if it was.
+        more_target: files of sentences in the target language.
+        say: takes sentences for people.
+        progress: show a live bar on a terminal.
+    """
+
+    found: FoundRecipe
+    teachers: str | None
+    more_target: Sequence[str]
+    say: Say
+    progress: bool = True
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the teachers."""
+        return self.found.run / TEACHERS
+
+    @property
+    def is_wanted(self) -> bool:
+        """True if teachers are asked for, or were by an earlier start."""
+        is_asked = self.teachers not in (None, "0") or self.more_target
+        return bool(is_asked) or read_plan(self.folder) is not None
+
+
+def diversify(task: Diversification, began: float) -> TrainingSummary | None:
+    """Train teachers, let them translate the text, and train the last model on all of it.
+
+    What is there already is not made again, so that the same call resumes at any point.
+
+    Args:
+        task: everything about it.
+        began: the ``time.monotonic()`` at which it began.
+
+    Returns:
+        The training of the last model, which is that of the run folder; None if the plan has no
+        teachers, so that an ordinary training is to follow.
+
+    Raises:
+        InputError: the recipe, the text, or the folder cannot be used, or the time is too short.
+        TrainingError: a model learned nothing.
+        KeyboardInterrupt: Ctrl-C; everything that was finished is kept.
+
+    Source:
+        Nguyen et al. 2020, "Data Diversification: A Simple Strategy For Neural Machine
+        Translation"; Sennrich et al. 2016, "Improving Neural Machine Translation Models with
+        Monolingual Data".
+    """
+    data = _check_recipe(task)
+    earlier = read_plan(task.folder)
+    names = task.more_target or (earlier.more_target if earlier else ())
+    texts = {split: _read_split(data, split, task.found.folder) for split in SPLITS}
+    more = _read_more(names, data, texts, task.say)
+    minutes = task.found.values.get("training", {}).get("max_minutes")
+    if earlier is not None and minutes is None:
+        minutes = earlier.minutes
+    if earlier is not None and task.teachers in (None, AUTO):
+        teachers = earlier.teachers
+    else:
+        teachers = count_teachers(task.teachers, minutes, len(texts["train"]))
+    wanted = TeacherPlan(
+        teachers,
+        minutes,
+        list(names),
+        text=_hash(texts, more),
+        settings=settings_of(task.found.values),
+        num_pairs=len(texts["train"]),
+        num_more=len(more),
+    )
+    plan = agree(wanted, earlier, task.folder)
+    if not plan.parts:
+        if task.teachers == AUTO:
+            task.say(
+                f"{minutes:g} minutes are too few for teachers of {len(texts['train']):,} pairs "
+                "(--teachers auto): one model is trained."
+            )
+        return None
+    with _locked(task.folder), _begun(task, plan):
+        if earlier is None or earlier.text != plan.text:
+            _write_texts(task.folder / "text", data, texts, task.found.folder)
+        write_plan(plan, task.folder)
+        work = _Work(task, plan, texts, more, began)
+        work.announce()
+        for part in plan.parts:
+            work.learn(part)
+            work.translate(part)
+        num_added = work.unite()
+        summary = work.train_last()
+        work.report(num_added, summary)
+    return summary
+
+
+def _check_recipe(task: Diversification) -> DataConfig:
+    """Refuse what cannot be trained with teachers, before anything is written."""
+    data = validate(DataConfig, task.found.values.get("data", {}), "the recipe")
+    start = validate(StartConfig, task.found.values.get("start", {}), "the recipe")
+    validate(TrainingConfig, task.found.values.get("training", {}), "the recipe")
+    for what, is_given in (
+        ("start.model", start.model),
+        ("data.train_weights", data.train_weights),
+        ("data.train_alignments", data.train_alignments),
+    ):
+        if is_given:
+            raise ConfigurationError(
+                f"{what} cannot be used with teachers, which learn both directions from scratch "
+                "and write new pairs. Leave it out, or --teachers and --more-target."
+            )
+    there = {path.name for path in task.found.run.iterdir()} if task.found.run.is_dir() else set()
+    if there - {TEACHERS} and read_plan(task.folder) is None:
+        raise ConfigurationError(
+            f"A run must have its teachers from its first start, but {task.found.run} has none. "
+            "Choose another folder with -o, or leave --teachers and --more-target out."
+        )
+    check_text_files(data, task.found.folder)
+    return data
+
+
+def _read_split(data: DataConfig, split: Split, base: Path) -> Pairs:
+    if not any(data.names(split)):
+        return []
+    return [(pair.source, pair.target) for pair in read_pairs(data, split, base)]
+
+
+def _read_more(
+    names: Sequence[str],
+    data: DataConfig,
+    texts: Mapping[Split, Pairs],
+    say: Say,
+) -> list[str]:
+    """Read sentences in the target language, each once, and none of the held-out text.
+
+    Raises:
+        ConfigurationError: a file is in another language.
+        DataError: it is empty, or most of it is in the validation or test text.
+    """
+    held_out = {text for split in ("validation", "test") for pair in texts[split] for text in pair}
+    found: dict[str, None] = {}
+    for name in names:
+        if name == "-":
+            raise ConfigurationError(
+                "--more-target must be a file, which is read again on resuming, but is '-'. Write "
+                "it into a file first."
+            )
+        lines = [line for line in read_lines(Path(name)) if line.strip()]
+        if not lines:
+            raise DataError(f"--more-target must have sentences, but {name} is empty.")
+        # Spread over the file, whose beginning may be a foreign title.
+        language = main_language(lines[:: max(1, len(lines) // SAMPLE)])
+        wanted = known_code(data.target_language) if data.target_language else None
+        if language and wanted and not are_kindred(language, wanted):
+            raise ConfigurationError(
+                f"--more-target must be in the target language, {NAMES.get(wanted, wanted)}, but "
+                f"{name} is mostly {NAMES.get(language, language)}. Name another file."
+            )
+        new = [line for line in lines if line not in held_out]
+        num_known = len(lines) - len(new)
+        if num_known > MOST_KNOWN * len(lines):
+            raise DataError(
+                f"--more-target must be other text than that of validation and test, but "
+                f"{num_known:,} of {len(lines):,} lines of {name} are in it: scores would be too "
+                "high. Name another file."
+            )
+        if num_known:
+            say(f"{count_of(num_known, 'line')} of {name} are left out: they are held-out text.")
+        found |= dict.fromkeys(new)
+    return list(found)
+
+
+def _hash(texts: Mapping[Split, Pairs], more: Sequence[str]) -> str:
+    found = hashlib.sha256()
+    for split in SPLITS:
+        found.update(f"{split} {len(texts[split])}\n".encode())
+        for pair in texts[split]:
+            found.update("\t".join(pair).encode())
+    found.update("\n".join(more).encode())
+    return found.hexdigest()
+
+
+def _write_texts(folder: Path, data: DataConfig, texts: Mapping[Split, Pairs], base: Path) -> None:
+    """Write each split as two plain files, so that teachers of both directions can read it."""
+    with new_folder(folder) as part:
+        for split, pairs in texts.items():
+            if pairs:
+                _write_pairs(part, pairs, f"{split}.")
+        if data.split or data.set_aside_as:
+            record = find_aside(data, base).held_out.to_record()
+            write_text(part / SET_ASIDE, bundle_json(record))
+
+
+def _write_pairs(folder: Path, pairs: Pairs, name: str = "") -> None:
+    for side, texts in zip(_SIDES, zip(*pairs, strict=True) if pairs else ((), ()), strict=True):
+        write_text(folder / f"{name}{side}", "".join(f"{text}\n" for text in texts))
+
+
+def _read_added(folder: Path) -> Pairs:
+    sides = (list(read_lines(folder / side)) for side in _SIDES)
+    return list(zip(*sides, strict=True))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        lock_folder(folder, descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _begun(task: Diversification, plan: TeacherPlan) -> Iterator[None]:
+    """Delete what the block wrote if it fails before a teacher begins to learn."""
+    try:
+        yield
+    except BaseException:
+        if not any((task.folder / part.name).is_dir() for part in plan.parts):
+            shutil.rmtree(task.folder, ignore_errors=True)
+            with suppress(OSError):  # An earlier folder of the user may hold something.
+                task.found.run.rmdir()
+        raise
+
+
+class _Work:
+    """The parts of one training with teachers, each of which is made once.
+
+    A teacher is a run of its own; ``added`` in its folder has what it translated, once it is whole.
+    """
+
+    def __init__(
+        self,
+        task: Diversification,
+        plan: TeacherPlan,
+        texts: Mapping[Split, Pairs],
+        more: Sequence[str],
+        began: float,
+    ) -> None:
+        self._task = task
+        self._plan = plan
+        self._texts = texts
+        self._more = more
+        # From here the time of the next model counts; reading the text belongs to the first.
+        self._began = began
+        self._say = task.say
+        self._folder = task.folder
+
+    def announce(self) -> None:
+        """Say what is to be done, before anything begins."""
+        parts = self._plan.parts
+        names = ", ".join(part.name for part in parts)
+        sentences = [
+            f"Plan: {count_of(len(parts), 'teacher')} ({names}) of the last model's size, for "
+            f"{count_of(len(self._texts['train']), 'pair')}."
+        ]
+        if self._plan.teachers:
+            sentences.append("Forward ones translate the sources, backward ones the targets.")
+        if self._more:
+            sentences.append(f"backward-1 translates {count_of(len(self._more), 'more sentence')}.")
+        sentences.append("The last model learns from all pairs, without duplicates.")
+        self._say(" ".join(sentences))
+        if self._plan.minutes is not None:
+            first = parts[0]
+            spent = sum((part.learning or 0) + (part.translating or 0) for part in parts)
+            self._say(
+                f"Of {self._plan.minutes:g} minutes each teacher learns for "
+                f"{first.learning:.1f} and all translate for at most "
+                f"{spent - len(parts) * (first.learning or 0):.1f}; the last model gets "
+                f"{self._plan.minutes - spent:.1f} and what they leave."
+            )
+        self._say(
+            f"All parts are kept in {self._folder}. Stop at any time: the same command resumes."
+        )
+
+    def learn(self, part: TeacherPart) -> None:
+        """Train one teacher, or continue with it."""
+        folder = self._folder / part.name
+        if (folder / "finished").is_file():
+            return
+        self._say(f"Teacher {part.name} learns in {folder}.")
+        seed = int(self._training.get("seed", 1)) + part.number
+        training = {**self._training, "seed": seed}
+        training.pop("keep_every", None)
+        if part.learning is not None:
+            training["max_minutes"] = round(part.learning, 4)
+        sides = _SIDES if part.direction == "forward" else _SIDES[::-1]
+        values = {
+            **self._task.found.values,
+            "data": self._data(sides, "text"),
+            "training": training,
+        }
+        self._train(values, folder, fill_in(values, folder, self._folder))
+
+    def translate(self, part: TeacherPart) -> None:
+        """Translate what one teacher has to, or the rest of it."""
+        folder = self._folder / part.name
+        if (folder / ADDED).is_dir():
+            return
+        began = time.monotonic()
+        bleu = self._bleu_of(folder)
+        is_poor = 0 <= bleu < POOR_BLEU
+        if is_poor:
+            self._say(
+                f"Teacher {part.name} has BLEU {bleu:.1f} on the validation text: most of its "
+                "translations would be wrong, so they are left out. More minutes or more text help."
+            )
+        lines = [] if is_poor else self._lines_of(part)
+        pairs: Pairs = []
+        if lines:
+            self._say(f"Teacher {part.name} translates {count_of(len(lines), 'sentence')}.")
+            until = None if part.translating is None else began + 60 * part.translating
+            teacher = load(folder)
+            sources = [(line, None) for line in lines]
+            lessons = teach(teacher, sources, TeacherSettings(BEAM), folder / "translations", until)
+            for lesson in with_estimate(lessons, len(lines), self._say, began):
+                if lesson.target is not None:
+                    # Files of text have a sentence a line.
+                    written = lesson.target.replace("\n", " ").replace("\r", " ")
+                    pair = (lesson.source, written)
+                    pairs.append(pair if part.direction == "forward" else pair[::-1])
+        with new_folder(folder / ADDED) as new:
+            _write_pairs(new, pairs)
+            used = (time.monotonic() - began) / 60
+            record = {"sentences": len(lines), "pairs": len(pairs), "minutes": round(used, 3)}
+            write_text(new / RECORD, bundle_json(record))
+        self._began = time.monotonic()
+
+    def unite(self) -> dict[str, int]:
+        """Write the text of the last model; return the number of pairs that each teacher added."""
+        folder = self._folder / "union"
+        if (folder / RECORD).is_file():
+            return {name: int(number) for name, number in read_json_object(folder / RECORD).items()}
+        held_out = [
+            {pair[side] for split in ("validation", "test") for pair in self._texts[split]}
+            for side in (0, 1)
+        ]
+        all_pairs = dict.fromkeys(self._texts["train"])
+        num_added = {}
+        for part in self._plan.parts:
+            before = len(all_pairs)
+            for pair in _read_added(self._folder / part.name / ADDED):
+                if pair[0] not in held_out[0] and pair[1] not in held_out[1]:
+                    all_pairs[pair] = None
+            num_added[part.name] = len(all_pairs) - before
+        with new_folder(folder) as new:
+            _write_pairs(new, list(all_pairs))
+            write_text(new / RECORD, bundle_json(num_added))
+        return num_added
+
+    def train_last(self) -> TrainingSummary:
+        """Train the last model with the settings that were chosen for its teachers."""
+        run = self._task.found.run
+        training = {**self._training}
+        if self._plan.minutes is not None:
+            training["max_minutes"] = round(self._minutes_left(), 4)
+        values = {
+            **self._task.found.values,
+            "data": self._data(_SIDES, "union"),
+            "training": training,
+        }
+        if not (run / RECIPE_FILE).is_file():
+            filled = self._as_teacher(values)
+        else:
+            filled = fill_in(values, run, self._folder)
+        if not (run / "finished").is_file():
+            self._say(f"The last model learns in {run}.")
+        return self._train(values, run, filled)
+
+    def report(self, num_added: Mapping[str, int], summary: TrainingSummary) -> None:
+        """Say what each teacher brought, and keep it."""
+        rows = []
+        for part in self._plan.parts:
+            record = read_json_object(self._folder / part.name / ADDED / RECORD)
+            bleu = self._bleu_of(self._folder / part.name)
+            number = num_added.get(part.name, 0)
+            rows.append({"teacher": part.name, "validation_bleu": bleu, **record, "added": number})
+            self._say(f"{part.name}: validation BLEU {bleu:.1f}, {number:,} new pairs.")
+        last = summary.best_bleu
+        self._say(f"Last model: validation BLEU {last:.1f}. It is in {summary.bundle}.")
+        report = {"teachers": rows, "last": {"validation_bleu": last, "steps": summary.steps}}
+        write_text(self._folder / REPORT, bundle_json(report))
+        forward = [row for row in rows if row["teacher"].startswith("forward")]
+        best = max(forward, key=lambda row: row["validation_bleu"], default=None)
+        if best is not None and best["validation_bleu"] > last:
+            self._say(
+                f"The teachers brought nothing here: {best['teacher']} alone has BLEU "
+                f"{best['validation_bleu']:.1f}. Its model is in "
+                f"{self._folder / best['teacher'] / 'bundle'}; more minutes may help the last one."
+            )
+
+    @property
+    def _training(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._task.found.values.get("training", {})
+        return found
+
+    def _data(self, sides: Sequence[str], train_text: str) -> dict[str, Any]:
+        """Write the section ``[data]`` of a part, whose sources are the first of two sides."""
+        given = self._task.found.values["data"]
+        is_forward = sides == _SIDES
+        languages = [f"{side}_language" for side in _SIDES]
+        codes = [given.get(f"{side}_language", "") for side in sides]
+        data: dict[str, Any] = {"folder": str(self._folder.resolve())}
+        data |= dict(zip(languages, codes, strict=True))
+        data |= {key: given[key] for key in _KEPT if key in given}
+        for split in SPLITS:
+            if self._texts[split]:
+                data[split] = [[f"text/{split}.{side}" for side in sides]]
+        if train_text == "union":
+            data["train"] = [[f"union/{side}" for side in sides]]
+        # Its hashes are those of sources.
+        if is_forward and (self._folder / "text" / SET_ASIDE).is_file():
+            data["set_aside_as"] = str((self._folder / "text").resolve())
+        return data
+
+    def _train(self, values: Mapping[str, Any], run: Path, filled: FilledRecipe) -> TrainingSummary:
+        recipe = validate(Recipe, filled.values, "the recipe")
+        limited = self._plan.minutes is not None
+        return train(
+            recipe,
+            run,
+            recipe_folder=self._folder,
+            progress=self._task.progress,
+            filled=filled,
+            began=self._began if limited else None,
+        )
+
+    def _lines_of(self, part: TeacherPart) -> list[str]:
+        side = 0 if part.direction == "forward" else 1
+        own = (pair[side] for pair in self._texts["train"]) if self._plan.teachers else ()
+        lines = dict.fromkeys(line for line in own if line.strip())
+        if part.name == "backward-1":
+            lines |= dict.fromkeys(self._more)
+        return list(lines)
+
+    def _bleu_of(self, run: Path) -> float:
+        metrics = read_json_object(run / "bundle" / MANIFEST).get("metrics", {})
+        return float(metrics.get("validation_bleu", -1.0))
+
+    def _minutes_left(self) -> float:
+        """Count the minutes of the last model: its own, and what the teachers did not need."""
+        left = self._plan.minutes or 0.0
+        for part in self._plan.parts:
+            record = read_json_object(self._folder / part.name / ADDED / RECORD)
+            used = float(record.get("minutes", part.translating))
+            left -= (part.learning or 0.0) + min(used, part.translating or 0.0)
+        return left
+
+    def _as_teacher(self, values: Mapping[str, Any]) -> FilledRecipe:
+        """Fill in a recipe as for the first teacher.
+
+        New pairs of the same sentences are no new text, for which a larger model and less dropout
+        would be chosen.
+        """
+        chosen = dict(read_chosen(self._folder / self._plan.parts[0].name) or {})
+        steps = "training.max_steps"
+        if steps in chosen and self._plan.minutes is None:
+            chosen[steps] *= TIMES_STEPS
+        filled = dict(values)
+        for key, value in chosen.items():
+            section, _, name = key.partition(".")
+            filled[section] = {name: value, **filled.get(section, {})}
+        return FilledRecipe(filled, [], chosen)
