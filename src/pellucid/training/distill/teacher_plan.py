@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from pellucid.config.parsing import read_json_text
 from pellucid.config.training import LogConfig
 from pellucid.errors import ConfigurationError, DataError, PellucidError
 from pellucid.files import read_bytes, write_text
+from pellucid.terminal.text import count_of
 from pellucid.training.run.folder import MAY_CHANGE, flatten
 
 PLAN = "plan.json"
@@ -116,11 +118,12 @@ class TeacherPlan:
             return
         learning = parts[0].learning or 0.0
         if learning < least:
+            enough = self.minutes * least / learning + 0.5
+            fewer = ", or fewer --teachers" * (self.teachers > 1)
             raise ConfigurationError(
-                f"A teacher of {self.num_pairs:,} pairs needs at least {least:.0f} minutes, but "
-                f"--minutes {self.minutes:g} leaves {learning:.1f} to each of {len(parts)}. Give "
-                f"--minutes {self.minutes * least / learning + 0.5:.0f} or more, or fewer "
-                "--teachers."
+                f"A teacher needs at least {count_of(math.ceil(least), 'minute')} for "
+                f"{self.num_pairs:,} pairs, but --minutes {self.minutes:g} leaves {learning:.1f} "
+                f"to each of {len(parts)}. Give --minutes {enough:.0f} or more{fewer}."
             )
 
 
