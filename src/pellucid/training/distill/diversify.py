@@ -46,7 +46,7 @@ from pellucid.translate.translator import load
 
 BEAM = 5
 SAMPLE = 1000
-"""Lines from which the language of more text is told."""
+"""Lines from which the language of a text is told, about."""
 
 MOST_KNOWN = 0.5
 """The share of more text that may be in the validation and test text."""
@@ -207,6 +207,10 @@ def _read_more(
         DataError: it is empty, or most of it is in the validation or test text.
     """
     held_out = {text for split in ("validation", "test") for pair in texts[split] for text in pair}
+    if not names:
+        return []
+    code = data.target_language
+    wanted = known_code(code) if code else _language([target for _, target in texts["train"]])
     found: dict[str, None] = {}
     for name in names:
         if name == "-":
@@ -217,9 +221,7 @@ def _read_more(
         lines = [line for line in read_lines(Path(name)) if line.strip()]
         if not lines:
             raise DataError(f"--more-target must have sentences, but {name} is empty.")
-        # Spread over the file, whose beginning may be a foreign title.
-        language = main_language(lines[:: max(1, len(lines) // SAMPLE)])
-        wanted = known_code(data.target_language) if data.target_language else None
+        language = _language(lines)
         if language and wanted and not are_kindred(language, wanted):
             raise ConfigurationError(
                 f"--more-target must be in the target language, {NAMES.get(wanted, wanted)}, but "
@@ -237,6 +239,11 @@ def _read_more(
             say(f"{count_of(num_known, 'line')} of {name} are left out: they are held-out text.")
         found |= dict.fromkeys(new)
     return list(found)
+
+
+def _language(lines: Sequence[str]) -> str | None:
+    """Tell the language of most lines, spread over the text: its beginning may be foreign."""
+    return main_language(lines[:: max(1, len(lines) // SAMPLE)])
 
 
 def _hash(texts: Mapping[Split, Pairs], more: Sequence[str]) -> str:
