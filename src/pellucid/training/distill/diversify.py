@@ -52,8 +52,8 @@ MOST_KNOWN = 0.5
 """The share of more text that may be in the validation and test text."""
 
 TIMES_STEPS = 2
-"""The last model's steps, in steps of a teacher, if nothing limits its minutes: a student of as
-many sentences needed twice its teacher's (docs/guides/distilling.md)."""
+"""The last model's steps, in steps that are chosen for a teacher: a student of as many sentences
+needed twice its teacher's (docs/guides/distilling.md). A time limit may leave fewer."""
 
 ADDED = "added"
 REPORT = "report.json"
@@ -322,6 +322,7 @@ class _Work:
         self._more = more
         # From here the time of the next model counts; reading the text belongs to the first.
         self._began = began
+        self._learned: float | None = None
         self._say = task.say
         self._folder = task.folder
 
@@ -369,7 +370,10 @@ class _Work:
             "data": self._data(sides, "text"),
             "training": training,
         }
+        is_new = not folder.is_dir()
         self._train(values, folder, fill_in(values, folder, self._folder))
+        # The time of earlier starts is unknown: then all of the plan's counts.
+        self._learned = (time.monotonic() - self._began) / 60 if is_new else None
 
     def translate(self, part: TeacherPart) -> None:
         """Translate what one teacher has to, or the rest of it."""
@@ -400,10 +404,12 @@ class _Work:
                     pairs.append(pair if part.direction == "forward" else pair[::-1])
         with new_folder(folder / ADDED) as new:
             _write_pairs(new, pairs)
-            used = (time.monotonic() - began) / 60
+            learned = self._learned if self._learned is not None else part.learning or 0.0
+            used = learned + (time.monotonic() - began) / 60
             record = {"sentences": len(lines), "pairs": len(pairs), "minutes": round(used, 3)}
             write_text(new / RECORD, bundle_json(record))
         self._began = time.monotonic()
+        self._learned = None
 
     def unite(self) -> dict[str, int]:
         """Write the text of the last model; return the number of pairs that each teacher added."""
@@ -521,8 +527,8 @@ class _Work:
         left = self._plan.minutes or 0.0
         for part in self._plan.parts:
             record = read_json_object(self._folder / part.name / ADDED / RECORD)
-            used = float(record.get("minutes", part.translating))
-            left -= (part.learning or 0.0) + min(used, part.translating or 0.0)
+            planned = (part.learning or 0.0) + (part.translating or 0.0)
+            left -= min(float(record.get("minutes", planned)), planned)
         return left
 
     def _as_teacher(self, values: Mapping[str, Any]) -> FilledRecipe:
@@ -533,7 +539,7 @@ class _Work:
         """
         chosen = dict(read_chosen(self._folder / self._plan.parts[0].name) or {})
         steps = "training.max_steps"
-        if steps in chosen and self._plan.minutes is None:
+        if steps in chosen:
             chosen[steps] *= TIMES_STEPS
         filled = dict(values)
         for key, value in chosen.items():
