@@ -48,13 +48,13 @@ validate_every = 10
 """
 
 MOMENTS = [
-    ("pellucid.training.distill.diversify", "_write_pairs", 1),
+    ("pellucid.training.distill.teacher_text", "write_pairs", 1),
     ("pellucid.training.update.step:Updater", "update", 15),
     ("pellucid.training.distill.teacher", "_translate", 2),
-    ("pellucid.training.distill.diversify", "_write_pairs", 1),
+    ("pellucid.training.distill.diversify", "write_pairs", 1),
     ("pellucid.training.update.step:Updater", "update", 5),
     ("pellucid.training.distill.teacher", "_translate", 1),
-    ("pellucid.training.distill.diversify", "_write_pairs", 2),
+    ("pellucid.training.distill.diversify", "write_pairs", 2),
     ("pellucid.training.update.step:Updater", "update", 15),
     ("pellucid.training.distill.diversify:_Work", "report", 1),
 ]
@@ -105,7 +105,8 @@ def test_kills_in_every_part_end_with_the_same_bytes(folder: Path, run_python: R
     }
     _check_union(folder / "whole/teachers", report)
     # Said before anything begins, and at the end.
-    assert "Plan: 2 teachers (forward-1, backward-1) of the last model's size" in done.stderr
+    assert "Plan: 2 teachers (forward-1, backward-1) for " in done.stderr
+    assert "with 1 + 1 layers of width 32 as the last model" in done.stderr
     assert "backward-1 translates 2 more sentences" in done.stderr
     assert "Last model: validation BLEU" in done.stderr
     before = model_bytes(folder / "whole/bundle")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -135,7 +136,7 @@ def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(
     if case == "another run":
         (tmp_path / "run").mkdir()
         (tmp_path / "run/recipe.toml").write_text("")
-    more = {
+    more: dict[str, Callable[[], str]] = {
         "English": lambda: _write(tmp_path, [source for source, _ in PAIRS]),
         "held out": lambda: _write(tmp_path, [target for _, target in _validation(task)]),
         "empty": lambda: _write(tmp_path, ["", " "]),

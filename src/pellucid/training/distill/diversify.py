@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import time
@@ -13,28 +12,34 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import MANIFEST, bundle_json, read_json_object
-from pellucid.check.foreign_text import main_language
-from pellucid.check.line_languages import are_kindred, known_code
 from pellucid.config import DataConfig, Recipe, StartConfig, TrainingConfig, validate
 from pellucid.config.data import SPLITS, Split
-from pellucid.errors import ConfigurationError, DataError
+from pellucid.errors import ConfigurationError
 from pellucid.files import new_folder, write_text, writing
-from pellucid.languages.codes import NAMES
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.held_out import SET_ASIDE
-from pellucid.text.reading.lines import read_lines
-from pellucid.text.reading.sentence_pairs import check_text_files, find_aside, read_pairs
+from pellucid.text.reading.sentence_pairs import check_text_files
 from pellucid.training.distill.run import with_estimate
 from pellucid.training.distill.teacher import TeacherSettings, teach
 from pellucid.training.distill.teacher_plan import (
     AUTO,
     TeacherPart,
     TeacherPlan,
-    agree,
     count_teachers,
+    keep_plan,
+    kept_settings,
     read_plan,
-    settings_of,
     write_plan,
+)
+from pellucid.training.distill.teacher_text import (
+    SIDES,
+    Pairs,
+    hash_texts,
+    read_added,
+    read_more,
+    read_split,
+    write_pairs,
+    write_texts,
 )
 from pellucid.training.loop import train
 from pellucid.training.run.folder import RECIPE_FILE, TEACHERS, lock_folder, read_chosen
@@ -45,12 +50,6 @@ from pellucid.training.start.preparation import Say
 from pellucid.translate.translator import load
 
 BEAM = 5
-SAMPLE = 1000
-"""Lines from which the language of a text is told, about."""
-
-MOST_KNOWN = 0.5
-"""The share of more text that may be in the validation and test text."""
-
 TIMES_STEPS = 2
 """The last model's steps, in steps that are chosen for a teacher: a student of as many sentences
 needed twice its teacher's (docs/guides/distilling.md). A time limit may leave fewer."""
@@ -59,11 +58,8 @@ ADDED = "added"
 REPORT = "report.json"
 RECORD = "record.json"
 
-_SIDES = ("source", "target")
 _KEPT = ("placeholders", "max_pair_length", "max_source_target_ratio")
 """Settings of ``[data]`` that hold for text that was read once and written as plain lines."""
-
-Pairs = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -122,8 +118,8 @@ def diversify(task: Diversification, began: float) -> TrainingSummary | None:
     data = _check_recipe(task)
     earlier = read_plan(task.folder)
     names = task.more_target or (earlier.more_target if earlier else ())
-    texts = {split: _read_split(data, split, task.found.folder) for split in SPLITS}
-    more = _read_more(names, data, texts, task.say)
+    texts = {split: read_split(data, split, task.found.folder) for split in SPLITS}
+    more = read_more(names, data, texts, task.say)
     minutes = task.found.values.get("training", {}).get("max_minutes")
     if earlier is not None and minutes is None:
         minutes = earlier.minutes
@@ -135,12 +131,12 @@ def diversify(task: Diversification, began: float) -> TrainingSummary | None:
         teachers,
         minutes,
         list(names),
-        text=_hash(texts, more),
-        settings=settings_of(task.found.values),
+        text=hash_texts(texts, more),
+        settings=kept_settings(task.found.values),
         num_pairs=len(texts["train"]),
         num_more=len(more),
     )
-    plan = agree(wanted, earlier, task.folder)
+    plan = keep_plan(wanted, earlier, task.folder)
     if not plan.parts:
         if task.teachers == AUTO:
             task.say(
@@ -150,7 +146,7 @@ def diversify(task: Diversification, began: float) -> TrainingSummary | None:
         return None
     with _locked(task.folder), _begun(task, plan):
         if earlier is None or earlier.text != plan.text:
-            _write_texts(task.folder / "text", data, texts, task.found.folder)
+            write_texts(task.folder / "text", data, texts, task.found.folder)
         write_plan(plan, task.folder)
         work = _Work(task, plan, texts, more, began)
         work.announce()
@@ -186,95 +182,6 @@ def _check_recipe(task: Diversification) -> DataConfig:
         )
     check_text_files(data, task.found.folder)
     return data
-
-
-def _read_split(data: DataConfig, split: Split, base: Path) -> Pairs:
-    if not any(data.names(split)):
-        return []
-    return [(pair.source, pair.target) for pair in read_pairs(data, split, base)]
-
-
-def _read_more(
-    names: Sequence[str],
-    data: DataConfig,
-    texts: Mapping[Split, Pairs],
-    say: Say,
-) -> list[str]:
-    """Read sentences in the target language, each once, and none of the held-out text.
-
-    Raises:
-        ConfigurationError: a file is in another language.
-        DataError: it is empty, or most of it is in the validation or test text.
-    """
-    held_out = {text for split in ("validation", "test") for pair in texts[split] for text in pair}
-    if not names:
-        return []
-    code = data.target_language
-    wanted = known_code(code) if code else _language([target for _, target in texts["train"]])
-    found: dict[str, None] = {}
-    for name in names:
-        if name == "-":
-            raise ConfigurationError(
-                "--more-target must be a file, which is read again on resuming, but is '-'. Write "
-                "it into a file first."
-            )
-        lines = [line for line in read_lines(Path(name)) if line.strip()]
-        if not lines:
-            raise DataError(f"--more-target must have sentences, but {name} is empty.")
-        language = _language(lines)
-        if language and wanted and not are_kindred(language, wanted):
-            raise ConfigurationError(
-                f"--more-target must be in the target language, {NAMES.get(wanted, wanted)}, but "
-                f"{name} is mostly {NAMES.get(language, language)}. Name another file."
-            )
-        new = [line for line in lines if line not in held_out]
-        num_known = len(lines) - len(new)
-        if num_known > MOST_KNOWN * len(lines):
-            raise DataError(
-                f"--more-target must be other text than that of validation and test, but "
-                f"{num_known:,} of {len(lines):,} lines of {name} are in it: scores would be too "
-                "high. Name another file."
-            )
-        if num_known:
-            say(f"{count_of(num_known, 'line')} of {name} are left out: they are held-out text.")
-        found |= dict.fromkeys(new)
-    return list(found)
-
-
-def _language(lines: Sequence[str]) -> str | None:
-    """Tell the language of most lines, spread over the text: its beginning may be foreign."""
-    return main_language(lines[:: max(1, len(lines) // SAMPLE)])
-
-
-def _hash(texts: Mapping[Split, Pairs], more: Sequence[str]) -> str:
-    found = hashlib.sha256()
-    for split in SPLITS:
-        found.update(f"{split} {len(texts[split])}\n".encode())
-        for pair in texts[split]:
-            found.update("\t".join(pair).encode())
-    found.update("\n".join(more).encode())
-    return found.hexdigest()
-
-
-def _write_texts(folder: Path, data: DataConfig, texts: Mapping[Split, Pairs], base: Path) -> None:
-    """Write each split as two plain files, so that teachers of both directions can read it."""
-    with new_folder(folder) as part:
-        for split, pairs in texts.items():
-            if pairs:
-                _write_pairs(part, pairs, f"{split}.")
-        if data.split or data.set_aside_as:
-            record = find_aside(data, base).held_out.to_record()
-            write_text(part / SET_ASIDE, bundle_json(record))
-
-
-def _write_pairs(folder: Path, pairs: Pairs, name: str = "") -> None:
-    for side, texts in zip(_SIDES, zip(*pairs, strict=True) if pairs else ((), ()), strict=True):
-        write_text(folder / f"{name}{side}", "".join(f"{text}\n" for text in texts))
-
-
-def _read_added(folder: Path) -> Pairs:
-    sides = (list(read_lines(folder / side)) for side in _SIDES)
-    return list(zip(*sides, strict=True))
 
 
 @contextmanager
@@ -323,6 +230,7 @@ class _Work:
         # From here the time of the next model counts; reading the text belongs to the first.
         self._began = began
         self._learned: float | None = None
+        self._filled: dict[str, FilledRecipe] = {}
         self._say = task.say
         self._folder = task.folder
 
@@ -330,9 +238,15 @@ class _Work:
         """Say what is to be done, before anything begins."""
         parts = self._plan.parts
         names = ", ".join(part.name for part in parts)
+        # What cannot be trained is refused here, before the plan is said.
+        filled = self._fill(parts[0])
+        self._filled[parts[0].name] = filled
+        model = validate(Recipe, filled.values, "the recipe").model
         sentences = [
-            f"Plan: {count_of(len(parts), 'teacher')} ({names}) of the last model's size, for "
-            f"{count_of(len(self._texts['train']), 'pair')}."
+            f"Plan: {count_of(len(parts), 'teacher')} ({names}) for "
+            f"{count_of(len(self._texts['train']), 'pair')}, with "
+            f"{model.num_encoder_layers} + {model.num_decoder_layers} layers of width "
+            f"{model.d_model} as the last model."
         ]
         if self._plan.teachers:
             sentences.append("Forward ones translate the sources, backward ones the targets.")
@@ -359,19 +273,9 @@ class _Work:
         if (folder / "finished").is_file():
             return
         self._say(f"Teacher {part.name} learns in {folder}.")
-        seed = int(self._training.get("seed", 1)) + part.number
-        training = {**self._training, "seed": seed}
-        training.pop("keep_every", None)
-        if part.learning is not None:
-            training["max_minutes"] = round(part.learning, 4)
-        sides = _SIDES if part.direction == "forward" else _SIDES[::-1]
-        values = {
-            **self._task.found.values,
-            "data": self._data(sides, "text"),
-            "training": training,
-        }
+        filled = self._filled.get(part.name) or self._fill(part)
         is_new = not folder.is_dir()
-        self._train(values, folder, fill_in(values, folder, self._folder))
+        self._train(folder, filled)
         # The time of earlier starts is unknown: then all of the plan's counts.
         self._learned = (time.monotonic() - self._began) / 60 if is_new else None
 
@@ -403,7 +307,7 @@ class _Work:
                     pair = (lesson.source, written)
                     pairs.append(pair if part.direction == "forward" else pair[::-1])
         with new_folder(folder / ADDED) as new:
-            _write_pairs(new, pairs)
+            write_pairs(new, pairs)
             learned = self._learned if self._learned is not None else part.learning or 0.0
             used = learned + (time.monotonic() - began) / 60
             record = {"sentences": len(lines), "pairs": len(pairs), "minutes": round(used, 3)}
@@ -424,12 +328,12 @@ class _Work:
         num_added = {}
         for part in self._plan.parts:
             before = len(all_pairs)
-            for pair in _read_added(self._folder / part.name / ADDED):
+            for pair in read_added(self._folder / part.name / ADDED):
                 if pair[0] not in held_out[0] and pair[1] not in held_out[1]:
                     all_pairs[pair] = None
             num_added[part.name] = len(all_pairs) - before
         with new_folder(folder) as new:
-            _write_pairs(new, list(all_pairs))
+            write_pairs(new, list(all_pairs))
             write_text(new / RECORD, bundle_json(num_added))
         return num_added
 
@@ -441,7 +345,7 @@ class _Work:
             training["max_minutes"] = round(self._minutes_left(), 4)
         values = {
             **self._task.found.values,
-            "data": self._data(_SIDES, "union"),
+            "data": self._data(SIDES, "union"),
             "training": training,
         }
         if not (run / RECIPE_FILE).is_file():
@@ -450,7 +354,7 @@ class _Work:
             filled = fill_in(values, run, self._folder)
         if not (run / "finished").is_file():
             self._say(f"The last model learns in {run}.")
-        return self._train(values, run, filled)
+        return self._train(run, filled)
 
     def report(self, num_added: Mapping[str, int], summary: TrainingSummary) -> None:
         """Say what each teacher brought, and keep it."""
@@ -458,9 +362,9 @@ class _Work:
         for part in self._plan.parts:
             record = read_json_object(self._folder / part.name / ADDED / RECORD)
             bleu = self._bleu_of(self._folder / part.name)
-            number = num_added.get(part.name, 0)
-            rows.append({"teacher": part.name, "validation_bleu": bleu, **record, "added": number})
-            self._say(f"{part.name}: validation BLEU {bleu:.1f}, {number:,} new pairs.")
+            record["added"] = num_added.get(part.name, 0)
+            rows.append({"teacher": part.name, "validation_bleu": bleu, **record})
+            self._say(f"{part.name}: validation BLEU {bleu:.1f}, {record['added']:,} new pairs.")
         last = summary.best_bleu
         self._say(f"Last model: validation BLEU {last:.1f}. It is in {summary.bundle}.")
         report = {"teachers": rows, "last": {"validation_bleu": last, "steps": summary.steps}}
@@ -479,26 +383,38 @@ class _Work:
         found: Mapping[str, Any] = self._task.found.values.get("training", {})
         return found
 
-    def _data(self, sides: Sequence[str], train_text: str) -> dict[str, Any]:
+    def _data(self, sides: tuple[str, ...], train_text: str) -> dict[str, Any]:
         """Write the section ``[data]`` of a part, whose sources are the first of two sides."""
         given = self._task.found.values["data"]
-        is_forward = sides == _SIDES
-        languages = [f"{side}_language" for side in _SIDES]
-        codes = [given.get(f"{side}_language", "") for side in sides]
-        data: dict[str, Any] = {"folder": str(self._folder.resolve())}
-        data |= dict(zip(languages, codes, strict=True))
-        data |= {key: given[key] for key in _KEPT if key in given}
+        data: dict[str, Any] = {key: given[key] for key in _KEPT if key in given}
+        data["folder"] = str(self._folder.resolve())
+        for side, own in zip(SIDES, sides, strict=True):
+            data[f"{side}_language"] = given.get(f"{own}_language", "")
         for split in SPLITS:
             if self._texts[split]:
                 data[split] = [[f"text/{split}.{side}" for side in sides]]
         if train_text == "union":
             data["train"] = [[f"union/{side}" for side in sides]]
         # Its hashes are those of sources.
-        if is_forward and (self._folder / "text" / SET_ASIDE).is_file():
+        if sides == SIDES and (self._folder / "text" / SET_ASIDE).is_file():
             data["set_aside_as"] = str((self._folder / "text").resolve())
         return data
 
-    def _train(self, values: Mapping[str, Any], run: Path, filled: FilledRecipe) -> TrainingSummary:
+    def _fill(self, part: TeacherPart) -> FilledRecipe:
+        seed = int(self._training.get("seed", 1)) + part.number
+        training = {**self._training, "seed": seed}
+        training.pop("keep_every", None)
+        if part.learning is not None:
+            training["max_minutes"] = round(part.learning, 4)
+        sides = SIDES if part.direction == "forward" else SIDES[::-1]
+        values = {
+            **self._task.found.values,
+            "data": self._data(sides, "text"),
+            "training": training,
+        }
+        return fill_in(values, self._folder / part.name, self._folder)
+
+    def _train(self, run: Path, filled: FilledRecipe) -> TrainingSummary:
         recipe = validate(Recipe, filled.values, "the recipe")
         limited = self._plan.minutes is not None
         return train(

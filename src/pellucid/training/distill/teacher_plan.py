@@ -14,7 +14,7 @@ from pellucid.config.training import LogConfig
 from pellucid.errors import ConfigurationError, DataError, PellucidError
 from pellucid.files import read_bytes, write_text
 from pellucid.terminal.text import count_of
-from pellucid.training.run.folder import MAY_CHANGE, flatten
+from pellucid.training.run.folder import MAY_CHANGE, flatten_settings
 
 PLAN = "plan.json"
 AUTO = "auto"
@@ -156,7 +156,7 @@ def count_teachers(asked: str | None, minutes: float | None, num_pairs: int) -> 
     return int(number)
 
 
-def agree(wanted: TeacherPlan, earlier: TeacherPlan | None, folder: Path) -> TeacherPlan:
+def keep_plan(wanted: TeacherPlan, earlier: TeacherPlan | None, folder: Path) -> TeacherPlan:
     """Take the plan of an earlier start, or that of this one if no teacher began to learn.
 
     Args:
@@ -197,10 +197,10 @@ def agree(wanted: TeacherPlan, earlier: TeacherPlan | None, folder: Path) -> Tea
     return earlier
 
 
-def settings_of(values: Mapping[str, Any]) -> dict[str, Any]:
+def kept_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Collect the settings of a recipe that a plan keeps, ``section.name``."""
     free = MAY_CHANGE | {f"training.{name}" for name in LogConfig.model_fields}
-    return {key: value for key, value in flatten(values).items() if key not in free}
+    return {key: value for key, value in flatten_settings(values).items() if key not in free}
 
 
 def read_plan(folder: Path) -> TeacherPlan | None:

@@ -347,8 +347,8 @@ class RunFolder:
             return
         where = str(self._recipe_file)
         earlier = parse_toml(read_bytes(self._recipe_file), where)
-        before = flatten(earlier)
-        now = flatten(parse_toml(self.recipe_toml.encode(), "recipe"))
+        before = flatten_settings(earlier)
+        now = flatten_settings(parse_toml(self.recipe_toml.encode(), "recipe"))
         differing = {key for key in before | now if before.get(key) != now.get(key)}
         ends_there = self._recipe.training.schedule in ENDING_AT_MAX_STEPS
         may_change = MAY_CHANGE - {"training.max_steps"} if ends_there else MAY_CHANGE
@@ -402,7 +402,7 @@ def _is_validated(line: bytes) -> bool:
     return bool(read_json_text(line).get("kind", "sample") != "train")
 
 
-def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Name settings ``section.key``; a key outside of all sections keeps its name."""
     flat: dict[str, Any] = {}
     for section, value in values.items():
