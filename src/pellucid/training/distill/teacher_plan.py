@@ -65,7 +65,7 @@ class TeacherPart:
 
 @dataclass(frozen=True)
 class TeacherPlan:
-    """What a training with teachers does, as its first start decided.
+    """The plan of a training with teachers, as its first start decided it.
 
     Attributes:
         teachers: in each direction.
