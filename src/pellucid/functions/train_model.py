@@ -190,7 +190,8 @@ def train_found(
     """
     path, folder, values, run = found
     if teachers or more_target or (run / TEACHERS).is_dir():
-        from pellucid.training.distill.diversify import Diversification, diversify
+        from pellucid.training.distill.diversify import diversify
+        from pellucid.training.distill.teacher_work import Diversification
 
         task = Diversification(found, teachers, more_target, say, progress)
         for what, is_given in (("--start", start is not None), ("torchrun", ranks is not None)):

@@ -12,7 +12,7 @@ import pytest
 
 from pellucid.corpora import iterate_split
 from pellucid.errors import PellucidError
-from pellucid.training.distill.diversify import Diversification, diversify
+from pellucid.training.distill.diversify import diversify
 from pellucid.training.distill.teacher_plan import (
     SHARE_OF_TEACHERS,
     TeacherPlan,
@@ -20,6 +20,7 @@ from pellucid.training.distill.teacher_plan import (
     read_plan,
     write_plan,
 )
+from pellucid.training.distill.teacher_work import Diversification
 from pellucid.training.start.found_recipe import FoundRecipe
 
 PAIRS = [(e.source, e.target) for e in islice(iterate_split("train"), 400)]
