@@ -16,9 +16,9 @@ from small_runs import model_bytes, write_text
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 PROGRAM = f"""
-from pellucid.training.distill import diversify, teacher
+from pellucid.training.distill import teacher, teacher_work
 # Models of a few updates have no BLEU, and teach nevertheless.
-diversify.POOR_BLEU = 0.0
+teacher_work.POOR_BLEU = 0.0
 teacher.LINES_IN_A_PART = 150
 {DIE_AT_CALL}
 """
