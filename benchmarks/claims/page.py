@@ -37,7 +37,9 @@ verdict on each statement, and the number that decided it.
 
 The texts are the notes "Transformers", the notes "Self-Attention for Transformer Neural Networks",
 the slides "Self-Attention", "Self-attention mechanism: objectives", and a lecture on
-self-attention, of which nothing is quoted here. Words in brackets are added to a quotation.
+self-attention, of which nothing is quoted here. Words in brackets are added to a quotation. Some
+say what was tested although the text does not say it there: *[which saves time]*, *[so that each
+one is needed]* and *[instead of one head with larger ones]* are our readings.
 
 **Verdicts.** An answer begins with *yes*, *no*, *only if* and a condition, or *open*. A statement
 *holds*, *fails*, *holds only if* the condition is met, or is *open*. Each verdict follows from a
@@ -45,8 +47,9 @@ number by a rule with a fixed limit.
 
 **Seeds.** Random numbers decide with which weights a training begins, and which sentences are in a
 test. They all follow from one number, the *seed*. Each measurement was repeated with three seeds,
-or with five if it takes only seconds. **Open** means that the verdict depends on the seed. Numbers
-are averages over the seeds, unless they are given *seed by seed*.
+or with five if it takes only seconds. **Open** means that the verdict depends on the seed. Every
+other verdict is that of each seed by itself. Numbers are averages over the seeds, unless they are
+given *seed by seed*.
 
 **Shares and counts.** A percentage is a share of what was tested, such as letters or sentences.
 *1 of 3 trainings* counts trained networks.

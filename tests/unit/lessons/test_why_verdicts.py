@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pellucid.lessons.why.cells import Cells, judge_seeds, say_seeds, write_small
+from pellucid.lessons.why.cells import Cells, each_seed, judge_seeds, say_seeds, write_small
 from pellucid.lessons.why.claims import (
     cache,
     diagonal,
@@ -267,10 +267,16 @@ def test_reason_of_an_open_verdict_says_what_the_seeds_disagree_about() -> None:
     assert verdict.outcome == "open"
     assert "“it” for “pizza” rises by at least 0.1 in 3 of 3 trainings." in verdict.reason
     assert "“tasted” does in 1 of 3." in verdict.reason
+    assert verdict.reason.endswith(
+        "With the first seed it holds, with the second and third it holds only if the word is "
+        "“it”, so it is open."
+    )
 
 
 def test_numbers_of_seeds_stand_once_if_they_agree() -> None:
     assert say_seeds([2, 2, 2]) == say_seeds([2]) == "2"
+    assert each_seed(say_seeds([2, 2, 2])) == "With every seed"
+    assert each_seed(say_seeds([2, 2, 3])) == "Seed by seed"
     assert say_seeds([1, -2.5, math.inf], ".1f") == "1.0, −2.5 and never"
     assert write_small(0) == "0"
 
@@ -461,7 +467,9 @@ def test_verdict_that_changes_without_one_seed_is_open() -> None:
 
     # Each seed by itself is narrow, all are, but for one pair that leaves nothing between.
     assert judge_seeds(spread, shares(0.1, 0.2, 0.3)).outcome == "holds"
-    assert judge_seeds(spread, shares(0.1, 0.2, 0.9)).outcome == "open"
+    one = judge_seeds(spread, shares(0.1, 0.2, 0.9))
+    assert one.outcome == "open"
+    assert one.reason == "With each seed alone it holds, but not with some together, so it is open."
 
 
 def test_verdicts_answer_a_question_in_words() -> None:

@@ -20,6 +20,7 @@ PERCENT = (0, 105)
 """The ends of an axis of percent, with room for the marks at 100."""
 _LISTED = 3
 """Seeds up to which a table lists every number; of more it has the middle and both ends."""
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
 
 def average(values: Sequence[float], *, in_logarithms: bool = False) -> float:
@@ -56,7 +57,16 @@ def say_seeds(values: Sequence[float], form: str = "", limit: float = math.inf) 
         limit: from here on a number is *never*.
     """
     said = [f"{one:{form}}".replace("-", "−") if one < limit else "never" for one in values]
-    *first, last = said if len({*said}) > 1 else said[:1]
+    return _join(said if len({*said}) > 1 else said[:1])
+
+
+def each_seed(said: str) -> str:
+    """Begin a sentence with numbers that `say_seeds` wrote."""
+    return "Seed by seed" if " and " in said else "With every seed"
+
+
+def _join(words: Sequence[str]) -> str:
+    *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -376,4 +386,21 @@ def judge_seeds(judge: Callable[..., Verdict], *cells: Cells) -> Verdict:
     # If single seeds agree, it is leaving one out that changes the verdict.
     found = Counter(alone if len({*alone}) > 1 else [whole.sentence, *without])
     said = " and ".join(f"{count} “{sentence}”" for sentence, count in found.most_common())
-    return replace(whole, outcome="open", condition=f"by themselves, the seeds say {said}")
+    return replace(
+        whole,
+        outcome="open",
+        condition=f"by themselves, the seeds say {said}",
+        reason=f"{whole.reason} {_say_verdicts(alone)}".strip(),
+    )
+
+
+def _say_verdicts(alone: Sequence[str]) -> str:
+    """Say why a verdict is open: what each seed says by itself."""
+    if len({*alone}) == 1:
+        return f"With each seed alone it {alone[0]}, but not with some together, so it is open."
+    seeds: dict[str, list[str]] = {}
+    for ordinal, sentence in zip(_ORDINALS, alone, strict=False):
+        seeds.setdefault(sentence, []).append(ordinal)
+    said = [f"the {_join(ordinals)} it {sentence}" for sentence, ordinals in seeds.items()]
+    noun = "seed" if len(seeds[alone[0]]) == 1 else "seeds"
+    return f"With {', with '.join(said).replace(' it ', f' {noun} it ', 1)}, so it is open."

@@ -66,7 +66,10 @@ def measure(setting: MeasurementSetting) -> Found:
         "encoder, words also see those after them. So one more word at the end changes the keys of "
         "all others. Only the first layer is an exception, since its keys are made of the "
         "embeddings, before any attention. Without kept keys and values, "
-        f"{last['length']} tokens take {_times(written, last['length']):.1f} times as long",
+        f"{last['length']} tokens take {_times(written, last['length']):.1f} times as long. "
+        f"It is not more, although {last['plain_products'] / last['cached_products']:.0f} times "
+        "the multiplications are needed, since these take little of the time in so small a "
+        "network",
         "The packaged model writes given tokens, one after another: once with the keys and "
         "values of earlier tokens kept, once reading everything again at each step. Products are "
         "the multiplications of all matrix products of the decoder and the output projection.",
@@ -116,8 +119,10 @@ def judge_kept(keys: Cells, written: Cells) -> Verdict:
         f"largest change of a key: decoder {decoder:.0e}, encoder {encoder:.0e}; of logits "
         f"{off:.0e}".replace("e-", "e−"),
         "In the decoder, one more word at the end changes the keys of the words before it by "
-        f"{write_small(decoder)} times their usual size or less. In the encoder it changes them by "
-        f"up to {write_small(encoder)} times. Up to {ROUNDING} is rounding.",
+        f"{f'at most {write_small(decoder)} times their size' if decoder else 'nothing at all'}"
+        f". In the encoder it changes them by up to {write_small(encoder)} times their usual size. "
+        f"Up to {ROUNDING} is rounding. With kept keys and values, the scores of the next word "
+        f"change by at most {write_small(off)} times their usual size.",
         fails=decoder >= ROUNDING or off >= ROUNDING,
         # An encoder reads both ways, so a new word changes the others.
         unless={"words see only those before them, as in a decoder": encoder >= ROUNDING},
@@ -134,7 +139,8 @@ def judge_rows(written: Cells) -> Verdict:
         f"the logits are equal up to {ROUNDING}; fails otherwise",
         f"rows a step at {last['length']} tokens: {cached:.1f} with kept keys, {plain:.1f} without",
         f"To write one token, a decoder that keeps keys and values reads {cached:.0f} token. "
-        f"Otherwise it reads all tokens so far again, {plain:.1f} on average.",
+        f"Otherwise it reads all tokens so far again, {plain:.1f} on average. To hold without the "
+        "condition, it must be 1 token in either case.",
         fails=plain > 1 and (cached > 1 or last["difference"] >= ROUNDING),
         unless={"keys and values of earlier tokens are kept": plain > 1},
     )

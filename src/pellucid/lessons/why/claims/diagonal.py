@@ -113,9 +113,12 @@ def _say(cells: Cells) -> str:
         )
     ranks = fmean(_by_head(cells, "ranks").values())
     return (
-        f"{said}. Do similar words get more weight? A rank correlation of 1 means that the most "
-        "similar word gets the most, and so on. With the embeddings themselves it is "
-        f"{plain.mean('ranks'):.2f}. In the encoder of `demo` it is {ranks:.2f} on average"
+        f"{said}. Do similar words get more weight? How similar two words are was measured by the "
+        "cosine of their embeddings. A rank correlation of 1 means that of the other words the "
+        "most similar one gets the most weight, and so on. With the embeddings themselves it is "
+        f"{plain.mean('ranks'):.2f}. It is not 1, since scores also depend on the lengths "
+        "of the embeddings, and on positions, which are added to them. In the encoder of `demo` it "
+        f"is {ranks:.2f} on average"
     ).replace(" -", " −")
 
 

@@ -69,22 +69,23 @@ def measure(setting: MeasurementSetting) -> Found:
     example = draw_others(num_others, seed=setting.seed)[0]
     tie = draw_ties(1, seed=setting.seed)[0]
     return Found(
-        f"tiny translators learned up to {most:,} sentences such as “{tie[0]}”, in which “it” is "
-        "the pizza. The score of “it” for “pizza” is the product of the query of “it” and the key "
-        "of “pizza”. Here the average of the scores of “it” for all words of the sentence is "
-        "subtracted, so that 0 is the score of an average word. With all of these sentences "
-        "instead of none, the score of “it” for “pizza” is higher in "
-        f"{risen['it']} trainings. The score of “tasted” for “pizza” is higher in "
-        f"{risen['tasted']}. On average over the trainings, the score of “it” is "
-        f"{_say_score(score[first])} without these sentences. With all of them it is "
+        f"the score of “it” rises in {risen['it']} trainings. That of “tasted”, which the slides "
+        f"name too, rises in {risen['tasted']}. Tiny translators learned {num_others:,} sentences "
+        "in which “it” is never the pizza. They also learned 0 to "
+        f"{most:,} such as “{tie[0]}”, in which “it” is the pizza. The score of “it” for “pizza” "
+        "is the product of the query of “it” and the key of “pizza”. Here the average of the "
+        "scores "
+        "of “it” for all words of the sentence is subtracted, so that 0 is the score of an average "
+        "word. On average over the trainings, the score of “it” is "
+        f"{_say_score(score[first])} without sentences about pizza. With all of them it is "
         f"{_say_score(score[most])}. "
         "Did the translators understand “it”? In French it is “elle” for the pizza, and “il” for "
-        "the other noun of these sentences. Without these sentences, "
+        "the other noun of these sentences. Without sentences about pizza, "
         f"{right[first]:.0%} of the pronouns that mean the pizza are right. With all of them "
         f"{right[most]:.0%} are right. Of the pronouns that mean the other noun, "
-        f"{other[first]:.0%} are right without these sentences. With all of them "
-        f"{other[most]:.0%} are right.{falls} Only {num_ties} of these sentences differ, and the "
-        "others repeat them",
+        f"{other[first]:.0%} are right without sentences about pizza. With all of them "
+        f"{other[most]:.0%} are right.{falls} Only {num_ties} sentences about pizza differ, and "
+        "the others repeat them",
         f"Models of two encoder layers with two heads learn {num_others:,} sentences "
         f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
         f"pronoun. To these come 0 to {most:,} such as “{tie[0]}”. {len(tests)} "
@@ -118,9 +119,10 @@ def judge_score(cells: Cells) -> Verdict:
         "neither is; the text does not say that every example raises them",
         "; ".join(numbers).replace("-", "−")
         + f" with {', '.join(f'{count:,}' for count in counts)}",
-        f"With {counts[-1]:,} sentences instead of {counts[0]}, the score of “it” for “pizza” "
+        f"With {counts[-1]:,} sentences about pizza instead of {counts[0]}, the score of “it” for "
+        "“pizza” "
         f"rises by at least {RISES} in {_say_risen(cells, 'it')} trainings. The score of “tasted” "
-        f"does in {_say_risen(cells, 'tasted')}. To hold, both must rise.",
+        f"does in {_say_risen(cells, 'tasted')}. To hold, both must do so.",
         fails=not any(rises.values()),
         unless={f"the word is “{word}”": rises[word] and not all(rises.values()) for word in rises},
     )
@@ -152,7 +154,9 @@ def judge_correct(cells: Cells) -> Verdict:
         ),
         f"With {judged:,} sentences about pizza, {_say_right(cells, judged)} translators get "
         f"{LEARNED:.0%} or more of the pronouns right, both for the pizza and for the other noun. "
-        f"Without any of these sentences, {_say_right(cells, min(right))} do.",
+        f"This number of sentences was chosen before measuring. With {max(right):,} it is "
+        f"{_say_right(cells, max(right))}. To hold, it must be so without any of these "
+        f"sentences, too, where it is {_say_right(cells, min(right))}.",
         fails=min(right[judged]) < LEARNED,
         unless={"training had such sentences": min(right[min(right)]) < LEARNED},
     )

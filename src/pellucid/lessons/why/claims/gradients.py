@@ -55,9 +55,12 @@ def measure(setting: MeasurementSetting) -> Found:
         f"letters before it. The networks read {length} letters. The gradient that reaches the "
         f"first letter, {length - 1} places before the last, was divided by the gradient that "
         "reaches the letter just before the last. If nothing is lost, the result is 1. Less than "
-        f"{VANISHED} counts as vanished. In a recurrent network the result is {vector[0]} before "
-        f"training. After training it is {vector[1]}. In a Transformer it is {transformer[0]} "
-        f"before training. After training it is {transformer[1]}",
+        f"{VANISHED} counts as vanished. In a recurrent network with one vector the result is "
+        f"{vector[0]} before training. Then the networks were trained to copy the letters. This "
+        "can begin with the last letters, whose gradients are not lost. After training it is "
+        f"{vector[1]}. In a Transformer it is {transformer[0]} before training. After training it "
+        f"is {transformer[1]}. A gradient that arrives is not yet a memory: the claim `memory` "
+        "shows how much such a network forgets all the same",
         f"Encoders of equal size, d = 64, read {length} random letters. The gradient of the "
         "vector at the last letter, in a random direction, is taken with respect to the embedding "
         "of each letter before it, in float64; its length is averaged over 32 sequences and "
@@ -91,9 +94,9 @@ def judge(cells: Cells) -> Verdict:
             "the Transformer"
         )
         said.append(
-            f"In {'an' if stage == 'untrained' else 'a'} {stage} recurrent network, the gradient "
-            f"over {last} letters is {write_small(vector)} times that over one "
-            "letter."
+            f"In {'an' if stage == 'untrained' else 'a'} {stage} recurrent network with one "
+            f"vector, the gradient over {last} letters is {write_small(vector)} times that over "
+            "one letter."
         )
         if vector < VANISHED and transformer >= ALIVE:
             holds.append(stage)
@@ -102,7 +105,10 @@ def judge(cells: Cells) -> Verdict:
         "holds if the fixed vector's gradient has vanished before and after training and the "
         "Transformer's is alive in both, only before or after training if in one; fails otherwise",
         "; ".join(numbers),
-        f"{' '.join(said)} Vanished means less than {VANISHED}.",
+        f"{' '.join(said)} Vanished means less than {VANISHED}. To hold, it must have vanished "
+        f"before and after training, and the Transformer's must be {ALIVE} or more. There it is "
+        f"{write_small(left(cells, STAGES[0], 'Transformer', last))} before training. After "
+        f"training it is {write_small(left(cells, STAGES[1], 'Transformer', last))}.",
         fails=not holds,
         unless={
             "the network is not trained yet": holds == ["untrained"],

@@ -156,8 +156,9 @@ def judge(cells: Cells) -> Verdict:
         f"{len(linguistic)} are more than a place; removing a head costs {min(losses):.3f} to "
         f"{max(losses):.3f} nats".replace("-", "−"),
         f"The {total} heads of the encoder of `demo` have {len(set(named))} different features. "
-        f"Each head would need its own. Besides, {len(linguistic)} of the heads have a feature "
-        "that is more than a place in the sentence, and all would have to.",
+        f"A feature counts from {CLEAR} times the weight by chance. To hold, each head must have "
+        f"one of its own. Besides, {len(linguistic)} of the heads have a feature that is more than "
+        "a place in the sentence, and all would have to.",
         fails=min(len(set(named)), len(linguistic)) < total,
     )
 

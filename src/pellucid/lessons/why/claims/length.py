@@ -57,7 +57,10 @@ def measure(setting: MeasurementSetting) -> Found:
         f"them all. Twice the words then still take {more['fast_seconds']:.1f} times the time. But "
         f"they take {more['fast_bytes']:.1f} times the memory. In 24 GiB of memory one layer then "
         f"has room for a text of {room['fast']} words. With all weights stored it has room for "
-        f"{room['explicit']} words. {_say_pages(laws)}",
+        f"{room['explicit']} words, since each of {NUM_HEADS} heads stores about "
+        f"{laws['explicit_bytes'].at(PAGE) / (4 * NUM_HEADS * PAGE**2):.0f} numbers for every pair "
+        "of tokens, from the scores to the weights. A word counts as "
+        f"{TOKENS_PER_WORD:g} tokens. {_say_pages(laws)}",
         f"One layer's self-attention of {NUM_HEADS} heads with d_k = {D_KEY}, as in the "
         f"paper's base model, in float32 without gradients, from {lengths[0]} to {lengths[-1]:,} "
         "tokens: once as five stages that are all kept, once fused. Where all heads together do "
@@ -118,8 +121,9 @@ def judge_quadratic(laws: Laws) -> Verdict:
         f"quadratic is an exponent from {low} to {high} of the time; holds if it is, in five "
         "stages and fused, fails if in neither; the claim says nothing of memory",
         ", ".join(f"{name} {exponent:.2f}" for name, exponent in exponents.items()),
-        "If time grows with the square, twice the words take 4 times the time. With all weights "
-        f"stored it is {2 ** laws['explicit_seconds'].exponent:.1f} times the time. With fused "
+        "If time grows with the square, twice the words take 4 times the time. From "
+        f"{2**low:.1f} to {2**high:.1f} times counts as that. With all weights stored it is "
+        f"{2 ** laws['explicit_seconds'].exponent:.1f} times the time. With fused "
         f"attention it is {2 ** laws['fast_seconds'].exponent:.1f} times.",
         fails=not any(is_quadratic),
         unless={

@@ -63,7 +63,8 @@ def measure(setting: MeasurementSetting) -> Found:
         "verb, and nobody can foresee a coin. So without seeing the next word, the lowest possible "
         f"loss is {floor:.4f}. When the decoder translates, no next word is there to copy. A model "
         f"trained without the mask then translates {cheat['exact']:.0%} of new sentences "
-        f"correctly. A model trained with it translates {fair['exact']:.0%} correctly",
+        f"correctly, where either of the two verbs counts as correct. A model trained with it "
+        f"translates {fair['exact']:.0%} correctly",
         f"Equal models with and without the mask learn {count:,} sentences of a tiny English and "
         f"French in {steps} updates. Each verb has two French words, and a coin decides which one "
         "a sentence has: it cannot be foreseen, and a fair model pays log 2 nats for it. Decoding "
@@ -143,9 +144,11 @@ def judge(cells: Cells) -> Verdict:
     cheats = cheat["training_loss"] < CHEATS * floor <= fair["training_loss"]
     is_lost = cheat["exact"] < LOST and fair["exact"] >= 2 * cheat["exact"] and fair["exact"] > 0
     reason = (
-        f"Without the mask the loss falls to {cheat['training_loss']:.4f}. It counts as cheating "
-        f"below {CHEATS * floor:.4f}, a quarter of the lowest loss that is possible without seeing "
-        f"the next word. Of new sentences {cheat['exact']:.0%} are then right."
+        f"Without the mask the loss falls to {cheat['training_loss']:.4f}. With it, to "
+        f"{fair['training_loss']:.4f}. It counts as cheating below {CHEATS * floor:.4f}, a quarter "
+        "of the lowest loss that is possible without seeing the next word. Of new sentences "
+        f"{cheat['exact']:.0%} are then right. To hold, it must be less than {LOST:.0%}, and at "
+        f"most half as many as with the mask, where it is {fair['exact']:.0%}."
     )
     return decide(rule, numbers, reason, fails=not (cheats and is_lost), unless={})
 

@@ -170,6 +170,10 @@ def judge(recall: Cells) -> Verdict:
     )
     if attending:
         reason += f" A recurrent network with attention names it in {min(attending):.0%}."
+    reason += (
+        f" From {KEPT:.0%} on it counts as kept. How well networks keep the last letters was not "
+        "tested."
+    )
     all_lose = all(share <= LOST for share in attending)
     all_keep = all(share >= KEPT for share in attending)
     return decide(

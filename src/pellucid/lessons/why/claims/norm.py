@@ -76,7 +76,8 @@ def measure(setting: MeasurementSetting) -> Found:
         f"32, learn {count:,} sentences of a tiny language in {steps} updates with Adam: with the "
         "norm after each residual sum (post), before each sub-layer (pre) or nowhere, at "
         f"{len(rates)} peak learning rates. Weights and text are the same. Learned means a "
-        f"training loss that stays below {LEARNED} nats a word.",
+        f"loss on new sentences below {LEARNED} nats a word. Updates are counted until the loss of "
+        "training stays below that.",
         verdicts={
             "stable": judge_seeds(judge_stable, deep, flat),
             "time": judge_seeds(judge_updates, deep, flat),
@@ -116,8 +117,11 @@ def judge_stable(deep: Cells, flat: Cells) -> Verdict:
         f"Of {len(deep.values('rate'))} trainings with each seed, {_say_learned(deep, POST)} "
         f"learned with a norm after each layer. With a norm before each layer "
         f"{_say_learned(deep, PRE)} learned. Without norms {_say_learned(deep, NONE)} "
-        "learned. To hold, more must learn with either norm than without. Networks of one layer "
-        f"learned without norms in {shallow[NONE][1]} trainings.",
+        "learned. To hold, more must learn with each of the two norms than without. With one "
+        "layer, "
+        "more must learn with the better norm, too. There "
+        f"{shallow[NONE][1]} trainings learned without norms, and "
+        f"{max(shallow[POST], shallow[PRE])[1]} with the better norm.",
         fails=not better,
         unless=_needs(better, is_only_deep=shallow[NONE][0] >= max(shallow.values())[0]),
     )
@@ -141,11 +145,13 @@ def judge_updates(deep: Cells, flat: Cells) -> Verdict:
         ", ".join(f"{norm} {_write(number)}" for norm, number in fewest.items())
         + "; one layer: "
         + ", ".join(map(_write, shallow.values())),
-        "How many updates does the fastest training of each seed take? With a norm after each "
+        "After how many updates does the loss of training stay below "
+        f"{LEARNED}, in the fastest training of each seed? With a norm after each "
         f"layer it is {_say_updates(deep, POST)}. With a norm before each layer it is "
         f"{_say_updates(deep, PRE)}. Without norms it is {_say_updates(deep, NONE)}. To hold, both "
-        f"norms must take fewer. With one layer only, it is {_say_updates(flat, NONE)} without "
-        f"norms. With the better norm it is {_say_updates(flat, POST, PRE)}.",
+        "norms must take fewer, and so must the better norm in networks of one layer. With one "
+        f"layer it is {_say_updates(flat, NONE)} without norms. With the better norm it is "
+        f"{_say_updates(flat, POST, PRE)}.",
         fails=not better,
         unless=_needs(better, is_only_deep=is_flat_as_fast),
     )

@@ -190,8 +190,9 @@ def judge(cells: Cells) -> Verdict:
         f"masked: difference {masked:.1e}, {masked_changed:.0%} changed; not masked: "
         f"{opened:.1e}, {open_changed:.0%} changed".replace("e-", "e−"),
         "With the mask, the numbers that the encoder makes of a word differ by at most "
-        f"{write_small(masked)} of their usual size. Up to {ROUNDING} is rounding. "
-        f"Without the mask, {open_changed:.0%} of the translations change.",
+        f"{write_small(masked)} of their usual size. Up to {ROUNDING} is rounding. Of the "
+        f"translations {masked_changed:.0%} change. Without the mask, {open_changed:.0%} of the "
+        "translations change, and to hold none may.",
         fails=masked >= ROUNDING or masked_changed > 0,
         unless={"padding is masked": opened >= ROUNDING or open_changed > 0},
     )

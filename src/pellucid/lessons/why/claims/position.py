@@ -33,7 +33,7 @@ SHUFFLED = {
     "decoder_deep": "decoder of two layers, last row, without",
     "encoder_with": "encoder, each word, with positions",
 }
-"""Changes when words are turned around: what is compared."""
+"""Changes when words are reversed: what is compared."""
 _LENGTHS = {"max_source_length": 64, "max_target_length": 64}
 _REACH = {"relative": {"max_relative_distance": 8}}
 
@@ -52,8 +52,8 @@ def measure(setting: MeasurementSetting) -> Found:
         f"{same['sinusoidal']:.0%}. In a decoder the look-ahead mask gives the order away: each "
         "word sees one word more than the one before. Do positions help with longer sentences "
         f"than those of training? {_say_beyond(lengths, trained_to)}",
-        "First an untrained model of random weights reads sentences whose words are turned "
-        "around, and each word's vector is compared. Then tiny models learn sentences such as "
+        "First an untrained model of random weights reads sentences whose words are "
+        "reversed, and each word's vector is compared. Then tiny models learn sentences such as "
         f"“{example}”, with and without positions, in {steps} updates. Last models with each kind "
         f"of positions learn lists of 1 to {trained_to} animals and translate longer ones.",
         verdicts={
@@ -144,17 +144,18 @@ def judge_shuffling(shuffled: Cells, order: Cells) -> Verdict:
     with_ = order.mean("exact", kind="sinusoidal")
     gives_order_away = max(first, deep) >= ROUNDING
     return decide(
-        f"a relative change below {ROUNDING} is rounding; holds if turning words around changes "
+        f"a relative change below {ROUNDING} is rounding; holds if reversing the words changes "
         "nothing without positions, in the encoder and in the decoder; fails if it changes the "
         "encoder, or if a trained model without positions is as good as one with them",
         f"largest change: encoder {encoder:.0e}, decoder of one layer {first:.0e}, of two layers "
         f"{deep:.0e}; right {without:.0%} without and {with_:.0%} with positions".replace(
             "e-", "e−"
         ),
-        "If the words of a sentence are turned around, the vectors of an encoder without positions "
+        "If the words of a sentence are reversed, the vectors of an encoder without positions "
         f"change by at most {write_small(encoder)} times their usual size. In a decoder with the "
         f"mask they change by up to {write_small(max(first, deep))} times. Up to {ROUNDING} is "
-        "rounding.",
+        "rounding. Besides, trained translators must be better with positions. With them "
+        f"{with_:.0%} of new sentences are right. Without them it is {without:.0%}.",
         fails=encoder >= ROUNDING or without >= with_,
         unless={
             # The mask of a decoder gives the order away.
@@ -195,13 +196,15 @@ def judge_lengths(lengths: Mapping[int, float], trained_to: int) -> Verdict:
     inside = min(share for size, share in lengths.items() if size <= trained_to)
     beyond = [share for size, share in lengths.items() if size > trained_to]
     return decide(
-        f"holds if at least {STAYS:.0%} of the lists at every length beyond training are as right "
-        "as those within, only for lengths of training if not, fails if those are not right either",
+        f"holds if, at every length beyond training, at least {STAYS:.0%} as many lists are right "
+        f"as within, only for lengths of training if not, fails if fewer than {STAYS:.0%} of those "
+        "are right",
         f"right within training {inside:.0%} or more, beyond "
         + ", ".join(f"{share:.0%}" for share in beyond),
-        f"Of lists as long as in training, at least {inside:.0%} are right. Of longer ones "
-        f"{min(beyond):.0%} are right at the length that is hardest. To hold, it must be half as "
-        "many or more.",
+        "A network that can read any position off its encoding should also translate lists that "
+        "are longer than those of training. Of lists as long as in training, at least "
+        f"{inside:.0%} are right. At the hardest length above, {min(beyond):.0%} are right. To "
+        "hold, it must be half as many or more.",
         fails=inside < STAYS,
         unless={"training had sentences of that length": min(beyond) < STAYS * inside},
     )
@@ -281,7 +284,7 @@ def _learn_lists(
 
 def _shuffling_table(cells: Cells) -> ResultTable:
     return ResultTable(
-        "Largest relative change when the words are turned around, untrained, of all seeds",
+        "Largest relative change when the words are reversed, untrained, of all seeds",
         ("", "change"),
         ("", ".1e"),
         tuple((said, max(cells.all(name))) for name, said in SHUFFLED.items()),

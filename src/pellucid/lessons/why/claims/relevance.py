@@ -14,6 +14,7 @@ from pellucid.lessons.why.cells import (
     Cells,
     Column,
     decide,
+    each_seed,
     join_rows,
     judge_seeds,
     measure_cells,
@@ -55,7 +56,7 @@ def measure(setting: MeasurementSetting) -> Found:
     return Found(
         f"{_say_heads(shares)}. How far does attention reach? With {far} words between “it” and "
         "its noun, a tiny translator writes the right French word for “it” in "
-        f"{right:.0%} of the sentences, if it was trained with as many words between",
+        f"{right:.0%} of the sentences, if it was trained with that many words between",
         "Tiny: sentences such as “the soup was next to the bag um well and it tasted good”, "
         "with 0 to 100 hesitations, which the translation leaves out. Packaged model: adjectives "
         "before the second noun of sentences of the built-in corpus, which never has so many; the "
@@ -125,7 +126,7 @@ def judge_reach(cells: Cells) -> Verdict:
         "; ".join(numbers),
         f"In how many sentences is the French word for “it” right, with {words[-1]} words between "
         f"“it” and its noun? {' '.join(said)} To hold, it must "
-        f"be {RIGHT:.0%} for all of them.",
+        f"be {RIGHT:.0%} for all of them, with fewer words between, too.",
         fails=LONG not in reached,
         unless={"training had words as far apart": reached != cells.values("model")},
     )
@@ -145,9 +146,9 @@ def judge_shares(shares: Cells) -> Verdict:
         "holds if in every head the words explain more than the distance does, fails otherwise",
         f"words explain more in {more} of {len(heads)} heads; distance explains "
         f"{min(distance):.0%} to {max(distance):.0%}".replace("-", "−"),
-        f"In the encoder of `demo`, the two words predict the weights better than the distance "
-        f"does in {say_seeds(each)} of its {len(heads)} heads, seed by seed. To hold, it must "
-        "be all of them.",
+        f"{each_seed(say_seeds(each))}, the two words predict the weights better than the distance "
+        f"does in {say_seeds(each)} of the {len(heads)} heads in the encoder of `demo`. To hold, "
+        "it must be all of them.",
         fails=more < len(heads),
     )
 

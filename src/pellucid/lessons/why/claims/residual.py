@@ -82,9 +82,10 @@ def measure(setting: MeasurementSetting) -> Found:
         f"in a network of {most} layers, the gradient of the first layer was compared with that in "
         "a network of one layer. Without residual connections and norms, it is "
         f"{write_small(share[NEITHER])} times as large. With norms, which rescale the vectors in "
-        f"each layer, it is {share[NORM]:.2g} times as large. With both it is {share[BOTH]:.2g} "
-        f"times as large.{_say_explosion(untrained, most)} But norms alone are not enough. Without "
-        "residual connections all words of a sentence get the same vector",
+        f"each layer, it is {write_small(share[NORM])} times as large. With both it is "
+        f"{write_small(share[BOTH])} times as large.{_say_explosion(untrained, most)} But norms "
+        "alone are not enough. Without residual connections all words of a sentence get the same "
+        "vector",
         "Untrained encoders of growing depth read sentences of a tiny language; the gradient is "
         "that of the translation's loss in the first layer's matrices. Then models (d = 32, one "
         f"decoder layer of the same kind) with {', '.join(map(str, trained))} encoder layers "
@@ -167,8 +168,9 @@ def judge_gradient(untrained: Cells) -> Verdict:
         "Compared with a network of one layer, the gradient of the first of "
         f"{untrained.values('depth')[-1]} layers is {write_small(kept[NEITHER])} times as large "
         f"without residual connections and norms. Below {VANISHED} it has vanished. With norms "
-        f"only it is {write_small(kept[NORM])} times as large. With both it is "
-        f"{write_small(kept[BOTH])} times as large.",
+        f"only it is {write_small(kept[NORM])} times as large, and to hold it must have vanished "
+        f"there, too. With both it is {write_small(kept[BOTH])} times as large, and must be "
+        f"{ALIVE} or more.",
         fails=kept[BOTH] < ALIVE or not lost,
         unless=_needs(lost),
     )
@@ -195,8 +197,10 @@ def judge_knowledge(untrained: Cells, trained: Cells) -> Verdict:
         "; ".join(numbers).replace("e-", "e−"),
         f"With residual connections and norms, networks of {learned} layers translate "
         f"{right[BOTH]:.0%} of new sentences correctly. With norms only they translate "
-        f"{right[NORM]:.0%}. Without both they translate {right[NEITHER]:.0%}. Half as many or "
-        "less count as lost.",
+        f"{right[NORM]:.0%}. With neither they translate {right[NEITHER]:.0%}. Half as many or "
+        "fewer count as lost. The same is so if the words of a sentence differ at most "
+        f"{LOST} times as much as with both, after {near} layers. To hold, it must be so with "
+        "norms and without.",
         fails=not lost,
         unless=_needs(lost),
     )

@@ -21,6 +21,7 @@ from pellucid.lessons.why.cells import (
     decide,
     judge_seeds,
     measure_cells,
+    say_seeds,
     write,
     write_small,
 )
@@ -80,8 +81,8 @@ def measure(setting: MeasurementSetting) -> Found:
         f"{_left(softmax, 'independent', RAW):.1%} of the gradient that it has with size "
         f"{WIDTHS[0]}. With the division it has {_left(softmax, 'independent', SCALED):.0%} of it. "
         "But if one of the keys equals the query, as where a word meets itself, "
-        f"{write_small(_left(softmax, 'alike', SCALED))} of the gradient is left, although the "
-        "score is divided",
+        f"{write_small(_left(softmax, 'alike', SCALED))} of the gradient with size {WIDTHS[0]} is "
+        "left, although the score is divided",
         f"Queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys. The gradient is "
         "the Frobenius norm of the softmax's Jacobian diag(w) − wwᵀ. The entropy is 1 if all "
         "weights are even and 0 if one key has all. In the second table one of the keys equals the "
@@ -114,8 +115,9 @@ def _add_trainings(setting: MeasurementSetting, found: Found) -> Found:
     last = cells.where(start="unit", width=widths[-1])
     before = {how: write(last.all("gradient", how=how)) for how in (RAW, SCALED)}
     return found.plus(
-        f". Then tiny models were trained on a tiny language, with {len(widths)} sizes of keys, "
-        f"{len(STARTS)} kinds of first weights and each seed. Learned means a loss below {LEARNED} "
+        f". Then tiny models were trained on a tiny language with each seed, with keys "
+        f"of size {say_seeds(widths)}, from the usual random weights, and from weights that give "
+        f"queries and keys the variance 1. Learned means a loss below {LEARNED} "
         f"at the end. With the division the language was learned in {_learned(cells, SCALED)} "
         f"trainings. Without it {_learned(cells, RAW)} trainings learned it",
         " Then models of one layer with one head and d = 64 learn a tiny language, "
@@ -197,9 +199,11 @@ def judge(cells: Cells) -> Verdict:
         "that equals its query loses more",
         f"left of the gradient: {raw:.2g} without the scale, {scaled:.2g} with it; {alike:.2g} "
         "with it if a key equals the query",
-        f"With the division {scaled:.0%} of the gradient is left, and {STAYS:.0%} is enough. If a "
-        f"key equals the query, {write_small(alike)} of the gradient is left. Without the division "
-        f"{raw:.1%} of it is left.",
+        f"How much of the gradient with size {cells.values('width')[0]} is left with size "
+        f"{cells.values('width')[-1]}? With the division it is {scaled:.0%}. To hold, it must be "
+        f"{STAYS:.0%} or more. Without the division it is {raw:.1%}, and must be at most "
+        f"{FALLS:.0%}. If a key equals the query, it is {write_small(alike)} with the division, "
+        f"which is enough only from {STAYS:.0%} on.",
         fails=scaled < STAYS or raw > FALLS,
         unless={"queries and keys are independent, as before training": alike < STAYS},
     )
@@ -227,7 +231,7 @@ def judge_learning(cells: Cells) -> Verdict:
             for start in cells.values("start")
         ),
         f"With the division, {_learned(cells, SCALED)} trainings learned the language. Without it, "
-        f"{_learned(cells, RAW)} did. To hold, the division must help more of them to learn.",
+        f"{_learned(cells, RAW)} did. To hold, more must learn with the division than without.",
         fails=len(cells.all("updates", how=SCALED)) <= len(cells.all("updates", how=RAW)),
     )
 

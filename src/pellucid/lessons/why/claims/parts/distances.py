@@ -104,16 +104,17 @@ def judge_matrix(error: float, learned: Cells) -> Verdict:
     )
     reason = (
         "One matrix M should turn the encoding of any place into that of the place δ words further "
-        f"on. For sines and cosines its error is at most {write_small(error)}. For "
-        f"encodings that a network has learned, the best matrix predicts {min(fits):.0%} of "
-        f"their variation, in the worst case. To hold, it must be {FITS:.0%} or more."
+        f"on. For sines and cosines its error is at most {write_small(error)}. Below "
+        f"{write_small(EXACT)} it counts as exact. For encodings that a network has learned, the "
+        f"best matrix predicts {min(fits):.0%} of their variation, in the worst case. To hold, it "
+        f"must be {FITS:.0%} or more."
     )
     return decide(
         rule.replace("e-", "e−"),
         numbers.replace("e-", "e−"),
         reason.replace("-", "−"),
         fails=error >= EXACT,
-        unless={"the encodings are sinusoids, not learned": min(fits) < FITS},
+        unless={"the encodings are sines and cosines, not learned": min(fits) < FITS},
     )
 
 
@@ -132,9 +133,10 @@ def judge_map_distance(order: Cells) -> Verdict:
             for kind, (word, place) in found.items()
         ),
         "If “then” is put in front of a sentence, all its words move by one place. In tiny "
-        f"translators with sines and cosines, {by_word:.0%} of the weight between the same words "
-        f"then goes elsewhere. Of the weight between the same places {by_place:.0%} does. To hold, "
-        "the first number must be smaller.",
+        "translators with sines and cosines, each pair of words then has other weights than "
+        f"before: {by_word:.0%} of the weight differs. If pairs that stand at the same two places "
+        f"are compared, {by_place:.0%} differs. To hold, the first number must be smaller: then "
+        "weights follow the words, not the places.",
         fails=by_word >= by_place,
     )
 

@@ -18,6 +18,7 @@ from pellucid.lessons.why.cells import (
     Column,
     average,
     decide,
+    each_seed,
     join_rows,
     judge_seeds,
     measure_cells,
@@ -57,7 +58,7 @@ _TEXTS = {"lists": "lists of animals", "pronouns": "sentences with pronouns"}
 """Each text in a sentence."""
 
 
-_SAME = f"the correct translations of other sentences stay as probable, within {FREE:.0%} a token"
+_SAME = f"the correct translations of other sentences stay as probable, within {FREE:.0%} per token"
 """What counts as no loss; a rise of the loss by so little takes as much off a probability."""
 
 _ONLY = {"packaged": "the model is `demo`, not a tiny one", "tiny": "the model is a tiny one"}
@@ -86,7 +87,7 @@ def add_needed_heads(setting: MeasurementSetting, found: Found) -> Found:
         f". With the decoder, `demo` has {cuts.values('cut')[-1]} heads. Each seed draws "
         "sentences, and heads were removed one after another, each time the one that these "
         "sentences need least. "
-        f"Seed by seed, {say_seeds(free)} can be removed, and {_SAME}. "
+        f"{each_seed(say_seeds(free))}, {say_seeds(free)} can be removed, and {_SAME}. "
         f"{'The same head goes' if is_same else 'Which head goes'} first "
         f"{'with each seed' if is_same else 'depends on the seed'}",
         f" Number of heads: tiny models of width {WIDTH}, whose heads share "
@@ -128,7 +129,7 @@ def judge_number(cells: Cells) -> Verdict:
             "updates, seed by seed."
             for text, ratio in ratios.items()
         )
-        + f" To hold, it must be {FASTER} times or more on average, for both texts.",
+        + f" To hold, it must be {FASTER} times or more, for both texts.",
         fails=min(map(fmean, ratios.values())) < FASTER,
     )
 
@@ -153,10 +154,12 @@ def judge_head_distance(packaged: Cells, tiny: Cells) -> Verdict:
             f"{name}: {trained:.2f} trained, {untrained:.2f} untrained"
             for name, (trained, untrained) in means.items()
         ),
-        f"After training, two heads of a layer of `demo` differ in {means['packaged'][0]:.0%} of "
-        f"their weight. With random weights they differ in {means['packaged'][1]:.0%}. In tiny "
-        f"networks they differ in {means['tiny'][0]:.0%} after training. With random weights it is "
-        f"{means['tiny'][1]:.0%}. To hold, heads must differ more after training.",
+        f"Two heads of a layer of `demo` place {means['packaged'][0]:.0%} of their attention on "
+        "different words. In an untrained network of the same shape, whose matrices are random, it "
+        f"is {means['packaged'][1]:.0%}. In tiny networks it is {means['tiny'][0]:.0%} after "
+        f"training. Before training it is {means['tiny'][1]:.0%}. Random matrices "
+        "already differ. So to hold, heads must differ more after training, in `demo` and in tiny "
+        "networks.",
         fails=not any(is_more.values()),
         unless={
             condition: is_more[name] and not all(is_more.values())
@@ -172,8 +175,8 @@ def judge_cut(cells: Cells) -> Verdict:
         f"no loss is a rise by at most {FREE} nats a token; holds if no head can be cut without "
         "loss, fails if one can",
         f"heads cut without loss: {write(free, 'd')} of {cells.values('cut')[-1]}",
-        f"Seed by seed, {say_seeds(free)} of the {cells.values('cut')[-1]} heads of `demo` can be "
-        f"removed, and {_SAME}. To hold, it must be none.",
+        f"{each_seed(say_seeds(free))}, {say_seeds(free)} of the {cells.values('cut')[-1]} heads "
+        f"of `demo` can be removed, and {_SAME}. To hold, it must be none.",
         fails=fmean(free) >= 1,
     )
 
