@@ -414,7 +414,7 @@ DEEP: Any = {"post": (80, None), "pre": (50, 90), "none": (None, None)}
     [
         ({}, None, "holds", ""),
         ({}, 30, "holds only if", "several layers"),
-        ({"post": (None, None)}, None, "holds only if", "it is pre-norm"),
+        ({"post": (None, None)}, None, "holds only if", "the norm stands before each layer"),
         ({"none": (40, 40)}, None, "fails", ""),
     ],
 )

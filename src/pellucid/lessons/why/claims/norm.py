@@ -175,7 +175,8 @@ def _say_updates(cells: Cells, *norms: str) -> str:
 def _needs(better: Sequence[str], *, is_only_deep: bool) -> Mapping[str, bool]:
     """State the conditions if the norm helps in one place only, or in deep models only."""
     return {
-        f"it is {' or '.join(better)}": len(better) == 1,
+        "the norm stands before each layer": better == [PRE],
+        "the norm stands after each layer": better == [POST],
         "the model has several layers": is_only_deep,
     }
 

@@ -198,8 +198,8 @@ def judge_knowledge(untrained: Cells, trained: Cells) -> Verdict:
         f"With residual connections and norms, networks of {learned} layers translate "
         f"{right[BOTH]:.0%} of new sentences correctly. With norms only they translate "
         f"{right[NORM]:.0%}. With neither they translate {right[NEITHER]:.0%}. Half as many or "
-        "fewer count as lost. The same is so if the words of a sentence differ at most "
-        f"{LOST} times as much as with both, after {near} layers. To hold, it must be so with "
+        "fewer count as lost. It is also lost if the words of a sentence differ at "
+        f"most {LOST} times as much as with both, after {near} layers. To hold, it must be so with "
         "norms and without.",
         fails=not lost,
         unless=_needs(lost),
