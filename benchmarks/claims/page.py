@@ -42,8 +42,9 @@ say what was tested although the text does not say it there: *[which saves time]
 one is needed]* and *[instead of one head with larger ones]* are our readings.
 
 **Verdicts.** An answer begins with *yes*, *no*, *only if* and a condition, or *open*. A statement
-*holds*, *fails*, *holds only if* the condition is met, or is *open*. Each verdict follows from a
-number by a rule with a fixed limit.
+*holds*, *fails*, *holds only if* the condition is met, or is *open*. Each verdict follows from
+numbers by a rule with fixed limits. What a statement needs *to hold* is what it needs to hold
+without a condition.
 
 **Seeds.** Random numbers decide with which weights a training begins, and which sentences are in a
 test. They all follow from one number, the *seed*. Each measurement was repeated with three seeds,

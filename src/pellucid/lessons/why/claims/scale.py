@@ -202,8 +202,8 @@ def judge(cells: Cells) -> Verdict:
         f"How much of the gradient with size {cells.values('width')[0]} is left with size "
         f"{cells.values('width')[-1]}? With the division it is {scaled:.0%}. To hold, it must be "
         f"{STAYS:.0%} or more. Without the division it is {raw:.1%}, and must be at most "
-        f"{FALLS:.0%}. If a key equals the query, it is {write_small(alike)} with the division, "
-        f"which is enough only from {STAYS:.0%} on.",
+        f"{FALLS:.0%}. To hold, {STAYS:.0%} must also be left with the division if a key equals "
+        f"the query, where it is {write_small(alike)}.",
         fails=scaled < STAYS or raw > FALLS,
         unless={"queries and keys are independent, as before training": alike < STAYS},
     )
