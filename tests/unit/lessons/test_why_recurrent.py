@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -377,7 +378,10 @@ def test_sequence_is_judged_by_tokens_per_second(
             for (form, length), found in speeds.items() for seed, speed in enumerate(found)
         ))  # fmt: skip
 
-    expect(parallel.judge_sequence(cells(transformer), cells(encoder)), outcome, condition)
+    verdict = parallel.judge_sequence(cells(transformer), cells(encoder))
+    expect(verdict, outcome, condition)
+    # Of whole networks and of encoders, at both lengths.
+    assert len(re.findall(r"[\d.]+ times as fast", verdict.reason)) == 4
 
 
 def test_races_of_several_seeds_are_averaged() -> None:

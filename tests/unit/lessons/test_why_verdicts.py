@@ -422,8 +422,10 @@ def test_norm_is_judged_by_rates_and_updates(
     changes: Any, shallow: int | None, outcome: str, condition: str
 ) -> None:
     deep, flat = courses(**DEEP | changes), courses(post=(35,), pre=(35,), none=(shallow,))
-    expect(norm.judge_stable(deep, flat), outcome, condition)
-    expect(norm.judge_updates(deep, flat), outcome, condition)
+    for verdict in (norm.judge_stable(deep, flat), norm.judge_updates(deep, flat)):
+        expect(verdict, outcome, condition)
+        # Networks of one layer are part of the rule.
+        assert re.search(r"To hold, .*one layer.*better norm", verdict.reason)
 
 
 def shares(*found: float) -> Cells:

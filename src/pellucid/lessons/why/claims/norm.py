@@ -69,8 +69,8 @@ def measure(setting: MeasurementSetting) -> Found:
         f"{LEARNED}. With a layer normalization after each layer, as in the paper, they learned it "
         f"in {learned[POST]} trainings. With one before each layer they learned it in "
         f"{learned[PRE]}. Without any they learned it in {learned[NONE]}. The fastest training "
-        f"with one after each layer took {fastest[POST]} updates. The fastest with one before "
-        f"each layer took {fastest[PRE]}. The fastest without any took {fastest[NONE]}. Models of "
+        f"with one after each layer {fastest[POST]}. The fastest with one before each layer "
+        f"{fastest[PRE]}. The fastest without any {fastest[NONE]}. Models of "
         f"one layer learned it without any in {_count_learned(flat)[NONE][1]} trainings",
         f"Models of {shallow} and {several} encoder layers and half as many decoder layers, d = "
         f"32, learn {count:,} sentences of a tiny language in {steps} updates with Adam: with the "
@@ -184,7 +184,7 @@ def _needs(better: Sequence[str], *, is_only_deep: bool) -> Mapping[str, bool]:
 def _say_fastest(cells: Cells, norm: str) -> str:
     """Say how many updates the fastest of all trainings took, at any rate and with any seed."""
     updates = [found for found in cells.all("updates", norm=norm) if found is not None]
-    return str(min(updates)) if updates else "unknown"
+    return f"took {min(updates)} updates" if updates else "did not learn it"
 
 
 def _write(updates: float) -> str:
