@@ -56,7 +56,7 @@ MOMENTS = [
     ("pellucid.training.distill.teacher", "_translate", 1),
     ("pellucid.training.distill.teacher_work", "write_pairs", 2),
     ("pellucid.training.update.step:Updater", "update", 15),
-    ("pellucid.training.distill.teacher_work:Work", "report", 1),
+    ("pellucid.training.distill.teacher_work:TeacherWork", "report", 1),
 ]
 """The calls at which nine processes die: writing the text, in a teacher's training, in the second
 part of its translations, at their end, in the other teacher's training and translations, joining

@@ -28,7 +28,7 @@ from pellucid.training.distill.teacher_text import (
     read_split,
     write_texts,
 )
-from pellucid.training.distill.teacher_work import Diversification, Work
+from pellucid.training.distill.teacher_work import Diversification, TeacherWork
 from pellucid.training.run.folder import TEACHERS, lock_folder
 from pellucid.training.run.run_end import TrainingSummary
 
@@ -89,7 +89,7 @@ def diversify(task: Diversification, began: float) -> TrainingSummary | None:
         if earlier is None or earlier.text != plan.text:
             write_texts(task.folder / "text", data, texts, task.found.folder)
         write_plan(plan, task.folder)
-        work = Work(task, plan, texts, more, began)
+        work = TeacherWork(task, plan, texts, more, began)
         work.announce()
         for part in plan.parts:
             work.learn(part)

@@ -78,7 +78,7 @@ class Diversification:
         return bool(is_asked) or read_plan(self.folder) is not None
 
 
-class Work:
+class TeacherWork:
     """The parts of one training with teachers, each of which is made once.
 
     A teacher is a run of its own; ``added`` in its folder has what it translated, once it is whole.
