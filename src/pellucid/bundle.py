@@ -80,10 +80,14 @@ class Bundle:
         """
         if self.given is not None:
             return self.given
+        from torch import inference_mode
+
         from pellucid.model.stored_tensors import load_model
 
-        model = load_model(self.weights_path, self.config, self.tokenizer)
-        return model if self.device == CPU else model.to(self.device)
+        # Weights that are made in inference mode would refuse gradients for good.
+        with inference_mode(False):
+            model = load_model(self.weights_path, self.config, self.tokenizer)
+            return model if self.device == CPU else model.to(self.device)
 
     @property
     def weights_path(self) -> Path:
@@ -93,8 +97,12 @@ class Bundle:
     @cached_property
     def exact_model(self) -> EncoderDecoder:
         """The same weights in double precision; made on first use."""
-        # A copy, because `double` changes a module in place.
-        return copy.deepcopy(self.model).double()
+        from torch import inference_mode
+
+        # As above.
+        with inference_mode(False):
+            # A copy, because `double` changes a module in place.
+            return copy.deepcopy(self.model).double()
 
     @cached_property
     def recipe(self) -> Mapping[str, Any]:

@@ -358,6 +358,15 @@ def test_why_names_source_and_written_words_apart(run_here: Run) -> None:
     assert re.search(r"^For pizza: .*already written: \S+ \+", found.stdout, re.M)
 
 
+def test_a_sub_layer_without_weights_can_be_measured(run_here: Run) -> None:
+    place = ("--measure", "logit-attribution", "--head", "decoder.1.feed_forward")
+    shown = run_here("look", "demo", "The dog ran.", *place)
+    assert shown.returncode == 0, shown.stderr
+    assert "decoder.1.feed_forward " in shown.stdout
+    shown = run_here("why", "demo", "The dog ran.", "chien", *place)
+    assert shown.returncode == 0, shown.stderr
+
+
 def test_why_splits_the_difference_among_parts_of_the_model(run_here: Run) -> None:
     words = ("why", SUBWORDS, SOURCE, "La", "--not", "Le")
     asked = (*words, "--measure", "logit-attribution", "--measure", "occlusion")

@@ -199,6 +199,7 @@ def test_command_follows_paths_gradients_and_noise(
         record = json.loads(done.stdout)
         assert record["shares"] == [pytest.approx(row, abs=1e-9) for row in found.matrix.tolist()]
         assert tuple(record["rows"]) == found.row_labels
+        assert record["title"] == found.title
     noise = ("patch", "demo", A, "--noise", "pizza", "--word", "elle", "--at", "encoder.1")
     picture = tmp_path / "noise.svg"
     shown = run_here(*noise, "--position", "it")
@@ -208,6 +209,9 @@ def test_command_follows_paths_gradients_and_noise(
     assert len(record["effects"]) == 1
     assert record["columns"] == ["it", "(all)"]
     assert picture.read_text().startswith("<?xml")
+    path = "encoder.1.self.1 > decoder.*.cross.key"
+    written = run_here(*noise[:-1], path, "--position", "it", "--json")
+    assert json.loads(written.stdout)["title"].endswith(", by way of decoder.*.cross.key")
 
 
 @pytest.mark.parametrize("model", ["demo-recurrent", "demo-untrained"])
@@ -328,6 +332,15 @@ def test_corpus_to_patch_that_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises((InputError, DataError), match=sentence):
         patch_corpus(demo.bundle, sources, **options)
+
+
+def test_command_patches_a_corpus_by_the_gradient(
+    run_here: Run, write_lines: Callable[..., str]
+) -> None:
+    files = ("--source", write_lines("s", A, B), "--target", write_lines("t", *TARGETS))
+    done = run_here("patch", "demo", *files, "--at", "encoder.1", "--by-gradient", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["name"] == "attribution-patching"
 
 
 def test_command_patches_pairs_of_lines(

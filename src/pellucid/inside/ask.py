@@ -189,10 +189,18 @@ class Ask:
         Raises:
             InputError: an address names what the model does not have, or no array fits.
         """
+        self.check_places(model)
+        if not any(self.arrays(model)):
+            raise InputError(_explain_nothing(self, model))
+
+    def check_places(self, model: ModelConfig) -> None:
+        """Make sure that a model has the places that are named, whatever arrays they have.
+
+        Raises:
+            InputError: an address names what the model does not have.
+        """
         for address in self.addresses:
             address.check_in(model)
-        if not any(self.arrays(model)):
-            raise InputError(_explain_nothing(model))
 
     def chosen_heads(self, model: ModelConfig) -> tuple[int, ...]:
         """Return the numbers of the heads that arrays with heads hold."""
@@ -284,15 +292,14 @@ def require_transformer(model: ModelConfig, what: str, instead: str) -> None:
         )
 
 
-def _explain_nothing(model: ModelConfig) -> str:
+def _explain_nothing(ask: Ask, model: ModelConfig) -> str:
     """Say why a model has no array that was asked for."""
     if not model.is_recurrent:
-        units = ""
-        if model.decoder == "ssru":
-            units = f" Units of the decoder have {', '.join(SIMPLE_UNIT_STAGES)}."
+        there = Ask(ask.heads, everything=True).arrays(model)
+        stages = dict.fromkeys(one.name.rpartition(".")[2] for one in there)
         return (
-            "No array fits: those heads or sub-layers have no stage of that name. Leave one of "
-            f"them out.{units}"
+            f"No array fits: {' and '.join(ask.heads) or 'this model'} has no stage "
+            f"{' or '.join(ask.stages)}. Name one of its stages: {', '.join(stages)}."
         )
     has = (
         "decoder.0.cross, one head in the decoder's first layer"

@@ -15,6 +15,15 @@ def fit(word: str, width: int) -> str:
     return set_cell_size(word, width)
 
 
+def least_width(words: Sequence[str], most: int) -> int:
+    """Return the cells that words may have: ``most``, or more to tell cut words apart."""
+    longest = max(map(cell_len, words))
+    for width in range(most, longest):
+        if len({fit(word, width).rstrip() for word in words}) == len(set(words)):
+            return width
+    return max(most, longest)
+
+
 def blocks_of_columns(widths: Sequence[int], available: int) -> Iterator[list[int]]:
     """Divide columns into blocks that fit next to each other, each of at least one column."""
     block: list[int] = []

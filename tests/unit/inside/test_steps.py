@@ -214,6 +214,17 @@ def test_a_wide_map_continues_below_with_every_number_once() -> None:
     assert len(narrow) == 23 * 9
 
 
+def test_labels_are_cut_only_where_they_can_still_be_told_apart() -> None:
+    paths = [f"encoder.1.self.1.context > decoder.*.cross.{one}" for one in ("key", "value")]
+    heads = [f"encoder.1.self.{head}" for head in range(2)]
+    values = np.full((2, 4), 0.5)
+    columns = [*heads, "est → sorties", "elle → avait"]
+    head, *rows = draw_matrix(values, paths, columns, is_share=True, width=120)
+    assert head.plain.split()[:2] == heads
+    assert "est → sorties elle → avait" in head.plain
+    assert len({row.plain for row in rows[:2]}) == 2
+
+
 def test_said_rows_name_the_largest_and_what_is_left() -> None:
     values = np.array([[0.5, 0.1, 0.4], [-math.inf, 2.0, 1.0]])
     shares, signed = (

@@ -175,7 +175,7 @@ def test_nothing_of_a_trace_can_be_written_to(whole: Trace) -> None:
     [
         (Ask("*.2"), "layer must be from 0 to 1"),
         (Ask("*.*.*.4"), "head must be from 0 to 3"),
-        (Ask("decoder.1.self", stages="inner"), "no stage of that name"),
+        (Ask("decoder.1.self", stages="inner"), "no stage inner. Name one of its stages: input"),
     ],
     ids=str,
 )

@@ -71,7 +71,12 @@ def look_at_line(
     # A unit is followed with everything that a trace holds, also where nothing attends.
     is_unit = options["row"] is not None and translator.model.config.is_recurrent
     # Before the translation, so that a mistake shows at once.
-    (replace(ask, everything=True) if is_unit else ask).check(translator.model.config)
+    traced = replace(ask, everything=True) if is_unit else ask
+    if options["measure"] and not options["stage"]:
+        # A measure needs no array of its place, which may have no weights.
+        ask.check_places(translator.model.config)
+        traced = usual_ask(translator)
+    traced.check(translator.model.config)
     line = line.coded(translator.tokenizer)
     remarks = []
     for say, sentence in remarks_on(translator, line.text):
@@ -80,7 +85,7 @@ def look_at_line(
     line = line.as_read(translator.tokenizer)
     how = Replaying(
         # Following a row needs every stage on its way.
-        ask if options["row"] is None else Ask(everything=True),
+        traced if options["row"] is None else Ask(everything=True),
         float64=float64,
         into=partial(numbered, next(iter(files))) if is_streamed else None,
         before=partial(_warn_of_size, ask, float64=float64, is_json="json" in files.values())

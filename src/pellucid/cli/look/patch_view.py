@@ -85,7 +85,7 @@ def look_patched(
     by_gradient = options["by_gradient"]
     # The row is given, so that no warning is about others: a line below names the answers.
     found = patch(a, b, options["at"], positions, row=task.row, by_gradient=by_gradient)
-    record = {"answers": task.answers, "preferences": task.preferences}
+    record = {"title": found.title, "answers": task.answers, "preferences": task.preferences}
     numbers = {"shares": found.matrix.tolist()}
     _write(found, list(_describe(found, task, line.text, other.text)), record, numbers, outputs)
     return exit_code
@@ -194,8 +194,9 @@ def patch_lines(
         )
     pairs = count_of(found.num_pairs, "pair of lines", "pairs of lines")
     title = (
-        f"{pairs}; the share of the difference between the answers to both that vectors "
-        "of the first line restore in the second, with its 95 % interval. Shares need not add up."
+        f"{found.name.capitalize()}, {pairs}; the share of the difference between the answers to "
+        "both that vectors of the first line restore in the second, with its 95 % interval. Shares "
+        "need not add up."
     )
     return write_found(found, title, found.cells(), outputs)
 

@@ -41,7 +41,7 @@ def explain_word(
     ask = to_ask({**options, "stage": None, "everything": False})
     place = to_place(ask)
     translator = load(model, threads=threads)
-    ask.check(translator.model.config)
+    ask.check_places(translator.model.config)
     line = line.coded(translator.tokenizer)
     for say, sentence in remarks_on(translator, line.text):
         say(sentence)

@@ -32,7 +32,7 @@ from pellucid.inside.changes.written_changes import positions_of_word
 from pellucid.inside.measures.contrast import find_contrast
 from pellucid.inside.measures.maps import Map
 from pellucid.inside.pair import PairData, Replace
-from pellucid.inside.patches.patched_places import expand_sites, list_sites
+from pellucid.inside.patches.patched_places import expand_sites, list_sites, way_of
 from pellucid.inside.patches.patching import SOURCES, patched_map
 from pellucid.inside.patches.two_runs import Metric, Patching
 from pellucid.machine.randomness import generator
@@ -93,6 +93,7 @@ def causal_trace(
         for word in given
     ]
     places = expand_sites(pair, list_sites(sites))
+    way = way_of(places)
     row, asked, metric = _question(pair, why, other, row, metric)
     spoiled = sorted({place for word in tokens for place in word})
     if not spoiled:
@@ -121,7 +122,7 @@ def causal_trace(
         name=NAME,
         source=SOURCES[NAME],
         matrix=np.mean(effects, axis=0),
-        note=f"{asked} without {' and '.join(given)}, total effect {total:.3f}",
+        note=f"{asked} without {' and '.join(given)}, total effect {total:.3f}{way}",
     )
 
 

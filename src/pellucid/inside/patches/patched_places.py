@@ -59,6 +59,13 @@ class PatchedPlace(NamedTuple):
         return f"{self.array} {PATH} {self.written}" if self.readers else str(self.array)
 
 
+def way_of(places: Sequence[PatchedPlace]) -> str:
+    """Name the readers that all places share, for titles: ``, by way of decoder.*.cross.key``."""
+    ways = {place.written for place in places}
+    way = ways.pop()
+    return f", by way of {way}" if way and not ways else ""
+
+
 def list_sites(sites: str | Iterable[str] | None) -> list[str]:
     """List sites that are given as one, as several, or not at all.
 

@@ -43,6 +43,7 @@ from pellucid.inside.patches.patched_places import (
     expand_sites,
     length_of,
     list_sites,
+    way_of,
 )
 from pellucid.inside.patches.two_runs import Metric, Patching
 
@@ -151,16 +152,10 @@ def patched_map(
     # Each position alone, then all together.
     groups = [*([column] for column in columns), columns]
     rows = [shares_of(task, vectors, place, axes[place.array.name], groups) for place in places]
-    name = "attribution-patching" if task.by_gradient else "patching"
-    note = task.asked
-    labels = list(map(str, places))
-    if any(place.readers for place in places):
-        name = "path-patching"
-        written = {place.written for place in places}
-        if len(written) == 1:
-            # The same readers in every row.
-            labels = [str(place.array) for place in places]
-            note = f"{note}, by way of {written.pop()}"
+    name = name_of(task, places)
+    way = way_of(places)
+    # A title has the readers that are the same in every row.
+    labels = [str(place.array if way else place) for place in places]
     return Map(
         name=name,
         source=SOURCES[name],
@@ -174,8 +169,15 @@ def patched_map(
         column_tokens=(*(tokens[column] for column in columns), EVERYTHING),
         num_source_columns=len(columns) if length == "S" else 0,
         is_signed=True,
-        note=note,
+        note=f"{task.asked}{way}",
     )
+
+
+def name_of(task: Patching, places: Sequence[PatchedPlace]) -> str:
+    """Name the way to patch, as in `SOURCES`."""
+    if any(place.readers for place in places):
+        return "path-patching"
+    return "attribution-patching" if task.by_gradient else "patching"
 
 
 def ask_about(

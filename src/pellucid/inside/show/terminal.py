@@ -19,7 +19,7 @@ from pellucid.inside.record.trace_data import TraceData, row_labels
 from pellucid.inside.show.colors import ground_and_ink, scale_end
 from pellucid.inside.show.steps import NumberTable
 from pellucid.inside.show.view import HeadView, describe_model_of, views_of
-from pellucid.terminal.grid import blocks_of_columns, fit, speakable, write_fixed
+from pellucid.terminal.grid import blocks_of_columns, fit, least_width, speakable, write_fixed
 
 MOST_LABEL = 28
 LEAST_COLUMN = 6
@@ -48,16 +48,17 @@ def draw_matrix(
     Yields:
         Lines.
     """
-    label_width = min(MOST_LABEL, max(map(cell_len, rows)))
+    label_width = min(least_width(rows, MOST_LABEL), max(map(cell_len, rows)))
     texts = [[_number(value, is_share=is_share) for value in row] for row in values_LM.tolist()]
     # All columns are wide enough for the longest number, so that digits stand below each other.
     longest = max(len(text) for row in texts for text in row)
-    widths = [min(MOST_COLUMN, max(LEAST_COLUMN, longest + 1, cell_len(c) + 1)) for c in columns]
+    most = least_width(columns, MOST_COLUMN - 1) + 1
+    widths = [min(most, max(LEAST_COLUMN, longest + 1, cell_len(c) + 1)) for c in columns]
     limit = None if is_share else scale_end(values_LM)
     for block in blocks_of_columns(widths, width - label_width - 1):
         head = Text(" " * (label_width + 1))
         for column in block:
-            head.append(fit(columns[column], widths[column]))
+            head.append(fit(columns[column], widths[column] - 1) + " ")
         yield head
         for row, label in enumerate(rows):
             line = Text(fit(label, label_width) + " ")

@@ -38,6 +38,7 @@ from pellucid.inside.patches.patching import (
     EVERYTHING,
     ask_about,
     find_places,
+    name_of,
     record_vectors,
     shares_of,
 )
@@ -60,6 +61,7 @@ class PatchedCorpus(Brief):
     """Shares over pairs of sentences, each with its interval.
 
     Attributes:
+        name: the way to patch, as that of a map: ``attribution-patching``.
         shares: a row for each array (and head), a column for each part of the sentences; not a
             number for a part that no pair has.
         low: the lower ends of the intervals.
@@ -69,6 +71,7 @@ class PatchedCorpus(Brief):
         left_out: a sentence about each other pair.
     """
 
+    name: str
     shares: StudyTable
     low: StudyTable
     high: StudyTable
@@ -92,7 +95,12 @@ class PatchedCorpus(Brief):
     def record(self) -> dict[str, Any]:
         """Return everything as it is written in JSON."""
         left_out = list(self.left_out)
-        return {"pairs": self.num_pairs, "shares": self.records(), "left_out": left_out}
+        return {
+            "name": self.name,
+            "pairs": self.num_pairs,
+            "shares": self.records(),
+            "left_out": left_out,
+        }
 
     def cells(self) -> list[list[str]]:
         """Return a table to read."""
@@ -192,7 +200,8 @@ def patch_corpus(
             continue
         shares = _shares(task, axes, places, parts)
         labels = tuple(map(str, places))
-        found.append(_PatchedPair(shares, abs(first - second), labels, tuple(parts)))
+        name = name_of(task, places)
+        found.append(_PatchedPair(name, shares, abs(first - second), labels, tuple(parts)))
     return _summarize(found, left_out, seed)
 
 
@@ -200,12 +209,14 @@ class _PatchedPair(NamedTuple):
     """The shares of one pair.
 
     Attributes:
+        name: the way to patch, the same for all pairs.
         shares: a row for each array (and head), a column for each part of the sentence.
         weight: a pair whose sentences hardly differ in their preferences says little about shares.
         rows: the names of the arrays, which all pairs have.
         columns: those of the parts, likewise.
     """
 
+    name: str
     shares: np.ndarray
     weight: float
     rows: tuple[str, ...]
@@ -246,7 +257,9 @@ def _summarize(pairs: Sequence[_PatchedPair], left_out: Sequence[str], seed: int
         for name, values in zip(("shares", "low", "high"), estimates, strict=True)
     )
     counts = (~np.isnan(shares[:, 0])).sum(axis=0).tolist()
-    return PatchedCorpus(shown, low, high, tuple(counts), len(pairs), tuple(left_out))
+    return PatchedCorpus(
+        pairs[-1].name, shown, low, high, tuple(counts), len(pairs), tuple(left_out)
+    )
 
 
 def _of_each(name: str, given: Any, count: int) -> list[Any]:
