@@ -218,7 +218,7 @@ def test_traces_of_causes_equal_those_of_a_second_transformer(
     assert found.matrix[0, 0] == pytest.approx(np.mean(effects), abs=1e-9)
     assert found.matrix[0, -1] == pytest.approx(np.mean(effects), abs=1e-9)
     total = f"elle without pizza, total effect {np.mean(totals):.3f}"
-    assert found.title == f"causal-tracing, encoder, {total}"
+    assert found.title == f"causal-tracing, encoder, probability of {total}"
 
 
 def test_a_restored_word_has_the_total_effect(pairs: tuple[Pair, Pair]) -> None:
@@ -227,9 +227,10 @@ def test_a_restored_word_has_the_total_effect(pairs: tuple[Pair, Pair]) -> None:
     found = causal_trace(a, ["pizza"], "encoder.embedding", why="elle", other="il", **options)
     total = float(found.title.rpartition(" ")[2])
     assert found.matrix[0, 0] == pytest.approx(total, abs=1e-3)
-    assert "elle against il without pizza" in found.title
+    assert "logits of elle against il without pizza" in found.title
     row = a.predicted_tokens.index("elle")
     by_row = causal_trace(a, "1", "encoder.embedding", row=row, **options)
+    assert "probability of elle without pizza, " in by_row.title
     by_word = causal_trace(a, "pizza", "encoder.embedding", why="elle", **options)
     np.testing.assert_array_equal(by_row.matrix, by_word.matrix)
 

@@ -171,6 +171,9 @@ def test_command_shows_draws_and_writes_the_map(run_here: Run, tmp_path: Path) -
     shown = run_here(*command)
     assert shown.returncode == 0, shown.stderr
     assert "elle (A) or il (B)" in shown.stdout
+    assert "differ in" not in shown.stderr
+    with pytest.warns(UserWarning, match=r"differ in \d places, and the map is about the first"):
+        run_here("patch", "demo", A, B, "--at", "encoder.1", "--position", "it")
     files = [tmp_path / name for name in ("p.json", "p.svg")]
     chosen = ("--position", "it", "--at", "encoder.0")
     done = run_here(*command, *chosen, "-o", str(files[0]), "-o", str(files[1]))

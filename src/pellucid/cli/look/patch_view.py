@@ -83,8 +83,9 @@ def look_patched(
     positions = _positions(replace(b, source_text=line.text), options["position"])
     task = Patching(a, b, options["row"])
     by_gradient = options["by_gradient"]
-    # The row is given, so that no warning is about others: a line below names the answers.
-    found = patch(a, b, options["at"], positions, row=task.row, by_gradient=by_gradient)
+    # Who asks about a word needs no warning of others.
+    row = options["row"] if asked is None else task.row
+    found = patch(a, b, options["at"], positions, row=row, by_gradient=by_gradient)
     record = {"title": found.title, "answers": task.answers, "preferences": task.preferences}
     numbers = {"shares": found.matrix.tolist()}
     _write(found, list(_describe(found, task, line.text, other.text)), record, numbers, outputs)

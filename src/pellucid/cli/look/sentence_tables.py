@@ -19,7 +19,6 @@ from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.cutting import change_model
 from pellucid.inside.changes.what_if import WhatIf, what_if
-from pellucid.inside.changes.written_changes import parse_changes
 from pellucid.inside.contexts import Contexts, compare_contexts
 from pellucid.inside.heads.head_rows import FIGURES, Gold, HeadRow, head_rows, sort_rows
 from pellucid.inside.pair import PairData
@@ -205,7 +204,7 @@ def show_changes(
     """
     found = what_if(
         pair,
-        parse_changes(changes, pair.tokenizer, pair.source_text, pair.source_ids),
+        changes,
         prefix=prefix or "",
         num_random=num_random,
         search=search,

@@ -28,6 +28,7 @@ from pellucid.errors import InputError
 from pellucid.inside.changes.change import Change, Changes
 from pellucid.inside.changes.given_changes import GivenChanges, describe_probe
 from pellucid.inside.changes.place import Place, all_heads
+from pellucid.inside.changes.written_changes import is_of_word
 from pellucid.inside.pair import PairData
 from pellucid.machine.randomness import generator
 from pellucid.shapes import Brief
@@ -202,6 +203,12 @@ def what_if(
     own = probe.changes if isinstance(probe, Changes) else ()
     if num_random and not own and probe is not UNCHANGED:
         raise InputError("A random baseline needs changes of heads as text, but is of a probe.")
+    texts = [changes] if isinstance(changes, str) else changes
+    if num_random and isinstance(texts, Sequence):
+        # As they were written: the edges of a word are not what was asked for.
+        for text in texts:
+            if isinstance(text, str) and is_of_word(text):
+                raise _not_of_one_head(text)
     draws = random_heads(pair, own, num_random, seed=seed) if num_random else []
     forced = prefix_ids(pair.tokenizer, prefix) if prefix else ()
     # The language of the translation stays that of the original output.
@@ -341,10 +348,7 @@ def random_heads(
     """
     for change in changes:
         if not change.place.is_one_head:
-            raise InputError(
-                f"A change with a random baseline must be of one head, but is {str(change)!r}. "
-                "Name one head, or leave the baseline out."
-            )
+            raise _not_of_one_head(str(change))
     # Several edges of one head move together.
     heads = {change.place.whole_head for change in changes}
     changed = sorted(heads, key=lambda head: (_kind(head), str(head)))
@@ -378,6 +382,13 @@ def random_heads(
         # By text, since equal draws are one.
         draws.setdefault(str(Changes(*moved)), moved)
     return list(draws.values())
+
+
+def _not_of_one_head(change: str) -> InputError:
+    return InputError(
+        f"A change with a random baseline must be of one head, but is {change!r}. Name one head, "
+        "or leave the baseline out."
+    )
 
 
 def _kind(head: Place) -> tuple[str, str]:

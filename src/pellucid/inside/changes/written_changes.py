@@ -20,7 +20,7 @@ from pellucid.text.token_words import (
 )
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
-_WORD = re.compile(r"(cut|zero)\s+word\s+(\S+)\s*")
+_WORD = re.compile(r"(cut|zero)\s+word(?:\s+(.*))?", re.DOTALL)
 MARKS = ".,;:!?\"'()\u00ab\u00bb\u2026\u3002\uff0c\uff01\uff1f"
 """Signs at the edges of a word that its name may leave out."""
 
@@ -29,8 +29,22 @@ _OF_SOURCE = "A word to cut must be a word of the source"
 
 
 def is_of_word(text: str) -> bool:
-    """Tell whether a change written as text is of a whole source word."""
-    return _WORD.fullmatch(text.strip()) is not None
+    """Tell whether a change written as text is of a whole source word.
+
+    Raises:
+        InputError: it is, but names none or several.
+    """
+    return _match_word(text) is not None
+
+
+def _match_word(text: str) -> re.Match[str] | None:
+    found = _WORD.fullmatch(text.strip())
+    if found is not None and len((found[2] or "").split()) != 1:
+        raise InputError(
+            f"A change of a word must name one word, as in 'cut word pizza', but is {text!r}. Name "
+            "one of the source, or its number from 0."
+        )
+    return found
 
 
 def parse_changes(
@@ -51,7 +65,7 @@ def parse_changes(
     """
     found: list[Change] = []
     for text in texts:
-        match = _WORD.fullmatch(text.strip())
+        match = _match_word(text)
         if match is None:
             found.append(parse_change(text))
             continue

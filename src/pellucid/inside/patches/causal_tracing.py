@@ -28,7 +28,7 @@ from pellucid.arguments import checked
 from pellucid.errors import InputError, not_together
 from pellucid.inside.ask import check_number
 from pellucid.inside.changes.given_changes import join_probes
-from pellucid.inside.changes.written_changes import positions_of_word
+from pellucid.inside.changes.written_changes import MARKS, find_word, positions_of_word
 from pellucid.inside.measures.contrast import find_contrast
 from pellucid.inside.measures.maps import Map
 from pellucid.inside.pair import PairData, Replace
@@ -37,6 +37,7 @@ from pellucid.inside.patches.patching import SOURCES, patched_map
 from pellucid.inside.patches.two_runs import Metric, Patching
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder
+from pellucid.text.token_words import source_pieces
 
 NAME = "causal-tracing"
 
@@ -88,6 +89,10 @@ def causal_trace(
             f"{num_samples} and {scale:g}. Change them."
         )
     given = [words] if isinstance(words, str) else list(words)
+    pieces = source_pieces(pair.tokenizer, pair.source_text)
+    # A word that is given by its number, too.
+    found_words = [pieces[find_word(word, pieces, _OF_WORDS)] for word in given]
+    names = [word.strip(MARKS) or word for word in found_words]
     tokens = [
         positions_of_word(pair.tokenizer, pair.source_text, pair.source_ids, word, _OF_WORDS)
         for word in given
@@ -122,7 +127,7 @@ def causal_trace(
         name=NAME,
         source=SOURCES[NAME],
         matrix=np.mean(effects, axis=0),
-        note=f"{asked} without {' and '.join(given)}, total effect {total:.3f}{way}",
+        note=f"{asked} without {' and '.join(names)}, total effect {total:.3f}{way}",
     )
 
 
@@ -157,8 +162,8 @@ def _question(
     if metric is not None:
         return row, getattr(metric, "__name__", "metric").strip("<>"), metric
     if second is None:
-        return row, asked, lambda logits: logits.double().softmax(dim=-1)[first]
-    return row, f"{asked} against {other}", lambda logits: logits[first] - logits[second]
+        return row, f"probability of {asked}", lambda logits: logits.double().softmax(dim=-1)[first]
+    return row, f"logits of {asked} against {other}", lambda logits: logits[first] - logits[second]
 
 
 def _deviation(model: EncoderDecoder) -> float:

@@ -207,7 +207,7 @@ def _warn_of_others(task: Patching) -> None:
     if count > 1:
         warnings.warn(
             f"The translations differ in {count} places, and the map is about the first: "
-            f"{task.asked}. Name another one with why and other, or with row.",
+            f"{task.asked}. Ask about another word or row, too.",
             stacklevel=4,
         )
 
