@@ -23,7 +23,7 @@ COMMANDS = {
     "attend": ("attend", "pizza", "--page", "all"),
     "claim": ("claim", "scale", "--size", "toy"),
     "inspect": ("inspect", "demo"),
-    "patch": ("patch", "demo", *SENTENCES),
+    "patch": ("patch", "demo", *SENTENCES, "--row", "0"),
 }
 
 

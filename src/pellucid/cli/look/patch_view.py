@@ -195,7 +195,7 @@ def patch_lines(
         )
     pairs = count_of(found.num_pairs, "pair of lines", "pairs of lines")
     title = (
-        f"{found.name.capitalize()}, {pairs}; the share of the difference between the answers to "
+        f"{pairs}; {found.name}: the share of the difference between the answers to "
         "both that vectors of the first line restore in the second, with its 95 % interval. Shares "
         "need not add up."
     )
