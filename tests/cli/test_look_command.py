@@ -370,6 +370,18 @@ def test_a_sub_layer_without_weights_can_be_measured(run_here: Run) -> None:
     assert shown.returncode == 0, shown.stderr
 
 
+def test_trust_of_what_orders_no_words_is_refused_before_anything_is_shown(run_here: Run) -> None:
+    asked = ("--measure", "logit-attribution", "--show", "trust")
+    shown = run_here("look", "demo", "The dog ran.", *asked)
+    assert (shown.returncode, shown.stdout) == (2, "")
+
+
+def test_changes_of_several_hypotheses_are_numbered(run_here: Run) -> None:
+    asked = ("--change", "cut decoder.1.cross.0", "--beam", "2", "--n-best", "2")
+    shown = run_here("look", "demo", "The dog ran.", *asked)
+    assert "\n\nHypothesis 1\nWhat if: cut decoder.1.cross.0\n" in shown.stdout
+
+
 def test_why_splits_the_difference_among_parts_of_the_model(run_here: Run) -> None:
     words = ("why", SUBWORDS, SOURCE, "La", "--not", "Le")
     asked = (*words, "--measure", "logit-attribution", "--measure", "occlusion")

@@ -215,6 +215,9 @@ def test_command_follows_paths_gradients_and_noise(
     assert len(record["effects"]) == 1
     assert record["columns"] == ["it", "(all)"]
     assert picture.read_text().startswith("<?xml")
+    rows = ("--word", "elle", "--not", "il", "--at", "decoder.1", "--position", "et", "--json")
+    written = run_here("patch", "demo", A, B, *rows)
+    assert json.loads(written.stdout)["columns"] == ["et", "(all)"]
     path = "encoder.1.self.1 > decoder.*.cross.key"
     written = run_here(*noise[:-1], path, "--position", "it", "--json")
     assert json.loads(written.stdout)["title"].endswith(", by way of decoder.*.cross.key")

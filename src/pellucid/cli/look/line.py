@@ -147,7 +147,10 @@ def _show(
 ) -> None:
     """Show in the terminal what the options ask for, for each trace."""
     writer = LookWriter()
-    for trace in traces:
+    for number, trace in enumerate(traces):
+        if len(traces) > 1:
+            # Numbered as files are.
+            writer.lines(["", f"Hypothesis {number}"])
         pair = PairData(
             translator.model,
             translator.tokenizer,

@@ -143,8 +143,10 @@ def show_trust(
         InputError: a measure does not exist, or its map is not of decoder rows by source words.
     """
     maps = _make_maps(pair, names, place)
+    # First, since it may refuse a map.
+    found = faithfulness(pair, maps)
     writer.lines(map_.title for map_ in maps)
-    writer.table(_trust_table(maps, faithfulness(pair, maps)))
+    writer.table(_trust_table(maps, found))
     writer.lines(
         [
             "Comprehensiveness: how much a token's probability falls without the words that a map "
@@ -158,12 +160,12 @@ def show_trust(
         # A signed map has no share of a row to speak of.
         if map_.is_signed:
             continue
-        for found in find_raises(pair, map_, effects)[:5]:
+        for raised in find_raises(pair, map_, effects)[:5]:
             writer.lines(
                 [
-                    f"{map_.name}: {percent(found.share)} of the row that predicts "
-                    f"{pair.predicted_tokens[found.row]} is on {words[found.word]}, but without "
-                    f"that word it is likelier ({-found.effect:+.3f} in log-probability)."
+                    f"{map_.name}: {percent(raised.share)} of the row that predicts "
+                    f"{pair.predicted_tokens[raised.row]} is on {words[raised.word]}, but without "
+                    f"that word it is likelier ({-raised.effect:+.3f} in log-probability)."
                 ]
             )
 

@@ -16,12 +16,14 @@ from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line, rep
 from pellucid.cli.look.writer import LookWriter
 from pellucid.cli.outputs import Outputs
 from pellucid.files import write_text
-from pellucid.inside.changes.written_changes import positions_of_word
+from pellucid.inside.ask import arrays_of
+from pellucid.inside.changes.written_changes import find_word, positions_of_word
 from pellucid.inside.line_traces import Replaying
 from pellucid.inside.measures.contrast import find_contrast
 from pellucid.inside.measures.maps import Map
 from pellucid.inside.pair import PairData
 from pellucid.inside.patches.causal_tracing import causal_trace
+from pellucid.inside.patches.patched_places import expand_sites, length_of, list_sites
 from pellucid.inside.patches.patching import patch
 from pellucid.inside.patches.patchings import PATCHINGS
 from pellucid.inside.patches.two_runs import Patching
@@ -36,6 +38,7 @@ from pellucid.text.language_tokens import with_codes
 from pellucid.translate.translator import Translator, load
 
 _OF_POSITION = "--position must be a word of the source"
+_OF_ROW = "--position must be a token that a decoder row reads"
 
 
 def look_patched(
@@ -80,7 +83,7 @@ def look_patched(
         # The other answer takes the place of the line's own translation.
         contrast = find_contrast(a, text, asked, options["not"])
         b = replace(b, target_ids=contrast.other.target_ids)
-    positions = _positions(replace(b, source_text=line.text), options["position"])
+    positions = _positions(replace(b, source_text=line.text), options)
     task = Patching(a, b, options["row"])
     by_gradient = options["by_gradient"]
     # Who asks about a word needs no warning of others.
@@ -106,7 +109,7 @@ def look_spoiled(
         trace.predicted_ids,
         line.text,
     )
-    positions = _positions(pair, options["position"])
+    positions = _positions(pair, options)
     words = {"why": options["word"], "other": options["not"], "row": options["row"]}
     found = causal_trace(pair, options["noise"], options["at"], positions, **words)
     meaning = PATCHINGS[found.name].meaning
@@ -117,10 +120,15 @@ def look_spoiled(
     return report_problems([trace])
 
 
-def _positions(pair: PairData, words: Sequence[str] | None) -> list[int] | None:
-    """Find the tokens of words of the source; None for all."""
+def _positions(pair: PairData, options: Mapping[str, Any]) -> list[int] | None:
+    """Find the tokens of words of the source, or the rows that read tokens; None for all."""
+    words: Sequence[str] | None = options["position"]
     if not words:
         return None
+    axes = {wanted.name: wanted.axes for wanted in arrays_of(pair.model.config)}
+    if length_of(axes, expand_sites(pair, list_sites(options["at"]))) == "T":
+        read = [token.removeprefix("\u2581") for token in pair.read_tokens]
+        return sorted({find_word(word, read, _OF_ROW) for word in words})
     found = [
         positions_of_word(pair.tokenizer, pair.source_text, pair.source_ids, word, _OF_POSITION)
         for word in words
