@@ -56,8 +56,8 @@ PATCH_RULES = (
     ),
     position=(
         "WORD",
-        "Only this word of the sentence that is patched (of decoder rows: the token that one reads), "
-        "or number N; of a file a column for this word. May be repeated.",
+        "Only this word of the sentence that is patched (of decoder rows: the token read), or "
+        "number N; of a file a column for this word. May be repeated.",
     ),
     word=("WORD", "The word of the first answer to ask about. [default: where the two differ]"),
     other=("OTHER", "The other word, that of the second answer; needs --word.", {"name": "--not"}),

@@ -152,7 +152,7 @@ def patched_map(
     # Each position alone, then all together.
     groups = [*([column] for column in columns), columns]
     rows = [shares_of(task, vectors, place, axes[place.array.name], groups) for place in places]
-    name = name_of(task, places)
+    name = name_of_way(task, places)
     way = way_of(places)
     # A title has the readers that are the same in every row.
     labels = [str(place.array if way else place) for place in places]
@@ -173,7 +173,7 @@ def patched_map(
     )
 
 
-def name_of(task: Patching, places: Sequence[PatchedPlace]) -> str:
+def name_of_way(task: Patching, places: Sequence[PatchedPlace]) -> str:
     """Name the way to patch, as in `SOURCES`."""
     if any(place.readers for place in places):
         return "path-patching"

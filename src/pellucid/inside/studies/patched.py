@@ -38,7 +38,7 @@ from pellucid.inside.patches.patching import (
     EVERYTHING,
     ask_about,
     find_places,
-    name_of,
+    name_of_way,
     record_vectors,
     shares_of,
 )
@@ -200,7 +200,7 @@ def patch_corpus(
             continue
         shares = _shares(task, axes, places, parts)
         labels = tuple(map(str, places))
-        name = name_of(task, places)
+        name = name_of_way(task, places)
         found.append(_PatchedPair(name, shares, abs(first - second), labels, tuple(parts)))
     return _summarize(found, left_out, seed)
 
