@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import json
 import math
 import re
@@ -229,6 +230,16 @@ def test_lesson_says_before_it_begins_what_is_measured(run_here: Run) -> None:
     assert "  3  first form: score" in listed
     told = " ".join(run_here("lesson", "--help").stdout.split())
     assert "take up to a minute each" in told
+
+
+@pytest.mark.parametrize("name", ["lecture", "slides"])
+def test_walk_counts_what_is_measured_in_good_grammar(name: str) -> None:
+    lesson = load_walk(name)
+    numbers = [str(number) for number, one in enumerate(lesson.statements, 1) if one.is_measured]
+    text = " ".join(list(itertools.islice(walk(lesson, 1, wait=lambda: False), 40)))
+
+    noun = "statement" if len(numbers) == 1 else "statements"
+    assert f"{len(numbers)} {noun} ({', '.join(numbers)})." in text
 
 
 def test_lesson_as_data_has_every_statement(run_here: Run) -> None:

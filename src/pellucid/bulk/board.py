@@ -301,7 +301,9 @@ class Board:
         beats = self._living()
         finished = [piece.lines for piece in self.manifest.pieces if piece.name in self.done]
         lines = sum(finished) + sum(beat.partial for beat in beats)
-        rate = math.fsum(beat.lines / max(1.0, beat.seconds) for beat in beats)
+        speeds = [beat.lines / max(1.0, beat.seconds) for beat in beats]
+        # No speed is not a speed of 0, which commands have that stand still.
+        rate = math.fsum(speeds) if speeds else None
         return {
             "pieces": len(self.manifest.pieces),
             "finished_pieces": len(finished),
@@ -320,7 +322,7 @@ class Board:
             # seconds.
             found["finished_lines"],
             total=found["lines"],
-            before=round(found["finished_lines"] - 1000 * found["lines_per_second"]),
+            before=round(found["finished_lines"] - 1000 * (found["lines_per_second"] or 0)),
             seconds=1000,
         )
         commands = found["commands"]

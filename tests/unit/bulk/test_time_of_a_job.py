@@ -104,7 +104,10 @@ def test_retries_of_each_piece_stay_when_the_command_has_left(tmp_path: Path) ->
     drive(board, TameCrew(2, kills))
     assert "".join(collect_lines(board)) == TEXT.upper()
     assert board.retries() == {"000002": 1, "000005": 3}
-    assert Board(board.store, board.manifest).measure()["commands"] == []
+    idle = Board(board.store, board.manifest).measure()
+    assert idle["commands"] == []
+    # Nobody works, so that there is no speed: not one of 0.
+    assert idle["lines_per_second"] is idle["seconds_left"] is None
 
 
 def test_a_piece_of_a_dead_command_is_a_retry_and_its_beats_go_with_the_job(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pellucid.cli.app import dispatch
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.cli.options import Json, described
 from pellucid.errors import InputError, PellucidError
-from pellucid.terminal.text import wrap
+from pellucid.terminal.text import count_of, wrap
 
 if TYPE_CHECKING:
     from pellucid.lessons.walks.walk import Statement, Walk
@@ -102,8 +102,8 @@ def walk(lesson: Walk, first: int, *, wait: Callable[[], bool] | None) -> Iterat
         yield from _fill(lesson.about)
         yield ""
     yield from _fill(
-        f"Most answers come at once. {len(measured)} are measured on this machine, some by "
-        f"training small models, up to a minute each: statements {', '.join(measured)}."
+        "Most answers come at once. Measured on this machine, some by training small models, up to "
+        f"a minute each: {count_of(len(measured), 'statement')} ({', '.join(measured)})."
     )
     # Several statements may read one command's output, which is then made once.
     shown: dict[str, str] = {}

@@ -91,6 +91,8 @@ class CutWord:
         self._changes = Changes()
         # Of the sentences of one call.
         self._found: dict[tuple[int, ...], tuple[str, Changes]] = {}
+        # The sentences of all calls before.
+        self._counted: set[int] = set()
 
     def begin(self, pair: HasPieces) -> None:
         """Find the word in the sentence that comes next."""
@@ -115,9 +117,12 @@ class CutWord:
     see_rows = see
 
     def warn(self) -> None:
-        """Warn of the sentences of this call in which nothing was cut."""
-        without = [source for source, changes in self._found.values() if not changes.changes]
-        count = len(self._found)
+        """Warn of the sentences in which nothing was cut, of each once."""
+        # A study reads its sentences several times, and says it once.
+        new = {ids: found for ids, found in self._found.items() if hash(ids) not in self._counted}
+        without = [source for source, changes in new.values() if not changes.changes]
+        count = len(new)
+        self._counted.update(map(hash, new))
         self._found = {}
         if without:
             warnings.warn(
