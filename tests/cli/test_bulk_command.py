@@ -532,6 +532,9 @@ def test_a_job_whose_time_is_over_ends_with_75_and_is_finished_later(
         assert late.returncode == run_bulk(*job, "--minutes", "100").returncode == 75
     assert late.stderr.startswith("warning: The time was too short for any piece. Give more")
     assert "note: Not finished in time: " in late.stderr
+    # The same command would end so again.
+    assert "Give the same command" not in late.stderr
+    assert late.stderr.endswith("Give the command with more minutes to go on.\n")
     assert not (tmp_path / "job" / "pieces" / "000000").exists()
     assert not names(tmp_path / "job" / "claims")
     assert run_bulk("bulk", "status", str(tmp_path / "job")).returncode == 0

@@ -220,6 +220,14 @@ def test_look_in_a_terminal_of_another_encoding_writes_ascii(run_forked: Run) ->
     assert "_La > _pizza" in found.stdout
 
 
+def test_sub_layer_without_heads_needs_no_stage(run_here: Run) -> None:
+    place = ("--head", "decoder.1.feed_forward")
+    for options in ((), ("--measure", "logit-attribution")):
+        done = run_here("look", "demo", "The cake was good.", *options, *place)
+        assert done.returncode == 0, done.stderr
+    assert "decoder.1.feed_forward" in done.stdout
+
+
 def test_look_lists_all_heads_sorted(run_here: Run) -> None:
     found = run_here("look", SUBWORDS, SOURCE, "--show", "heads", "--sort", "cut_effect")
     rows = [line.split() for line in found.stdout.splitlines() if HEAD_ROW.match(line)]

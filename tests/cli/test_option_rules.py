@@ -18,11 +18,11 @@ RULES = (
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"words": 2}, "--words needs --row. Add it, or leave both out."),
-        ({"column": 0}, "--column needs --row. Add it, or leave both out."),
+        ({"words": 2}, "--words needs --row. Add it, or leave --words out."),
+        ({"column": 0}, "--column needs --row. Add it, or leave --column out."),
         (
             {"gold": "g"},
-            "--gold needs --target or --pairs, whose words it links. Add it, or leave both out.",
+            "--gold needs --target or --pairs, whose words it links. Add it, or leave --gold out.",
         ),
         (
             {"json": True, "csv": True},

@@ -32,7 +32,8 @@ class Needs:
             if name in self.options.split():
                 others = " or ".join(map(flag, needed))
                 reason = f", {self.why}" if self.why else ""
-                raise InputError(f"{flag(name)} needs {others}{reason}. Add it, or leave both out.")
+                advice = f"Add it, or leave {flag(name)} out."
+                raise InputError(f"{flag(name)} needs {others}{reason}. {advice}")
 
 
 @dataclass(frozen=True)

@@ -199,6 +199,21 @@ def test_word_is_cut_in_scores_pairs_and_traces(demo: Translator, targets: list[
     assert len(said) == 1
 
 
+@pytest.mark.parametrize("change", ["cut encoder.*.self.*:80>1", "cut decoder.0.self.*:70>1"])
+def test_positions_that_no_line_has_are_said_once(demo: Translator, change: str) -> None:
+    with pytest.warns(UserWarning, match="no sentence has such positions") as said:
+        found = demo.translate(LINES, changes=change)
+    assert len(said) == 1
+    assert [one.text for one in found] == [one.text for one in demo.translate(LINES)]
+
+
+def test_positions_that_one_line_has_are_no_mistake(demo: Translator) -> None:
+    last = max(len(demo.look(line).source_tokens) for line in LINES) - 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        demo.translate(LINES, changes=f"cut encoder.*.self.*:{last}>1")
+
+
 def test_recurrent_models_link_and_study_under_changes(tmp_path: Path) -> None:
     bundle = load_bundle(save_recurrent(tmp_path / "model", "additive"))
     translator = pellucid.load(bundle.folder)

@@ -133,7 +133,7 @@ def patch(
         )
     forms = ("svg", "png", "pdf", "json") if source is None else ("json", "csv", "txt")
     if csv_table and source is None:
-        raise InputError("--csv needs --source. Add it, or leave both out.")
+        raise InputError("--csv needs PAIRS or --source. Add them, or leave --csv out.")
     from pellucid.languages.codes import direction
 
     language = direction(source_language, to)

@@ -175,7 +175,7 @@ def glossary_match(options: Mapping[str, Any]) -> Match:
     if not given:
         return "auto"
     if not options["glossary"]:
-        raise InputError(f"--set {MATCH} needs --glossary. Add it, or leave both out.")
+        raise InputError(f"--set {MATCH} needs --glossary. Add it, or leave {MATCH} out.")
     way = given["glossary"].get("match")
     known = get_args(Match)
     if way not in known:

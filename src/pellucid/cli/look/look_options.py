@@ -318,6 +318,10 @@ def is_compared(options: Mapping[str, Any]) -> bool:
     return any(options[name] is not None for name in COMPARED)
 
 
+# What one wants to see of a sub-layer without heads; of an attention it is the weights.
+_USUAL_STAGES = {("recurrent",): ("state",), ("feed_forward",): ("activated",)}
+
+
 def to_ask(options: Mapping[str, Any]) -> Ask:
     """Collect the arrays that the options ask for.
 
@@ -327,8 +331,7 @@ def to_ask(options: Mapping[str, Any]) -> Ask:
     from pellucid.inside.ask import Ask
 
     found = Ask(options["head"] or (), everything=bool(options["everything"]))
-    # What one wants to see of a unit is its state, of an attention its weights.
-    usual = ("state",) if found.level("kind") == ("recurrent",) else found.stages
+    usual = _USUAL_STAGES.get(found.level("kind") or (), found.stages)
     return replace(found, stages=options["stage"] or usual)
 
 

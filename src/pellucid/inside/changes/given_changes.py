@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -45,6 +46,38 @@ class ChangedSentence:
     text: str
     ids: Sequence[int]
     target_length: int
+
+
+class ChangesOfLines(Changes):
+    """Changes of many sentences; a warning names those whose positions none of them has."""
+
+    def __init__(self, *changes: Change) -> None:
+        super().__init__(*changes)
+        self._missed: dict[Change, None] = {}
+        self._met: set[Change] = set()
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        """Return the changed result, and note whether it has the positions."""
+        for change in self.changes:
+            if change.stage == stage and change.place.is_at(site):
+                if change.place.cut_from(tensor).numel():
+                    self._met.add(change)
+                else:
+                    self._missed[change] = None
+        return super().see(site, stage, tensor)
+
+    see_rows = see
+
+    def warn(self) -> None:
+        """Warn of changes that met no sentence with their positions, once."""
+        for change in self._missed:
+            if change not in self._met:
+                warnings.warn(
+                    f"'{change}' changed nothing, since no sentence has such positions. They count "
+                    "tokens from 0, </s> included: name some that exist, or * for all.",
+                    stacklevel=3,
+                )
+        self._met.update(self._missed)
 
 
 class SeveralProbes:
@@ -146,6 +179,10 @@ def read_changes(
         check_probe(probe, model)
         if isinstance(probe, Changes):
             probe.check(model, *lengths)
+    if sentence is None:
+        probes = [
+            ChangesOfLines(*one.changes) if isinstance(one, Changes) else one for one in probes
+        ]
     return probes[0] if len(probes) == 1 else SeveralProbes(probes)
 
 
