@@ -151,6 +151,15 @@ def check_kind(name: str, value: object, hint: Any, rule: str = "") -> None:
     if known and (isinstance(value, str) or get_origin(hint) is Literal):
         listed = ", ".join(dict.fromkeys(known))
         refuse(name, f"one of {listed}", value, suggestion(str(value), known))
+    for part in (hint, *get_args(hint)):
+        is_list = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
+        if get_origin(part) in _SEVERAL and is_list:
+            for number, one in enumerate(value):
+                if not _fits(one, get_args(part)[0]):
+                    shown = describe_value(one)
+                    raise InputError(
+                        f"{name} must be {rule}, but {name}[{number}] is {shown}. Change it."
+                    )
     refuse(name, rule, value)
 
 

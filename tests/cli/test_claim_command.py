@@ -99,7 +99,7 @@ def test_claim_draws_the_same_bytes_again(run_here: Run, tmp_path: Path, ending:
     [
         (("scael",), "Did you mean 'scale'?"),
         (("",), "Known are: cache,"),
-        (("scale", "-o", "x.jpg"), "must end in .svg, .png, .pdf, .json"),
+        (("scale", "-o", "x.jpg"), "must end in .svg, .png, .pdf or .json"),
         (("scale", "-o", "missing/x.png"), "missing"),
         (("scale", "--size", "huge"), "must be quick or toy"),
         (("scale", "--seed", "-1"), "--seed"),

@@ -178,7 +178,7 @@ def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
         ),
         ([SUBWORDS, SOURCE, "--row", "1", "-o", "x.npz"], "--row cannot be combined with -o x.npz"),
         ([SUBWORDS, SOURCE, "-o", "x.npz.gz"], "NumPy does not unpack .gz"),
-        ([SUBWORDS, SOURCE, "-o", "x.txt"], "must end in .html, .svg, .png, .pdf, .npz, .json"),
+        ([SUBWORDS, SOURCE, "-o", "x.txt"], "must end in .html, .svg, .png, .pdf, .npz or .json"),
         ([SUBWORDS, SOURCE, "--row", "1", "--json"], "--row cannot be combined with --json"),
         (
             [SUBWORDS, SOURCE, "--measure", "weights:steps=3"],

@@ -241,7 +241,7 @@ def test_inspect_draws_positions_and_refuses_half_a_wish(run_here: Run, tmp_path
     assert run_here("inspect", "demo", "--draw", "positions", "-o", str(path)).returncode == 0
     assert path.read_bytes().startswith(b"\x89PNG")
     for arguments, message in (
-        (("-o", str(path)), "must end in .json, .txt"),
+        (("-o", str(path)), "must end in .json or .txt"),
         (("--draw", "whole", "-o", str(path)), "must end in .svg"),
     ):
         done = run_here("inspect", "demo", *arguments)

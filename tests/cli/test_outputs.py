@@ -59,7 +59,7 @@ def test_forms_follow_from_endings_and_flags(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["a.docx"], "must end in .html, .npz, but is named a.docx"),
+        (["a.docx"], "must end in .html or .npz, but is named a.docx"),
         (["a.npz.gz"], "NumPy does not unpack .gz"),
         (["a.html", "a.html"], "must have its own file, but .*a.html is named twice"),
         (["no/a.html"], "folder must exist"),

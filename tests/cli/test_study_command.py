@@ -110,7 +110,7 @@ def test_study_command_continues_what_was_kept(
     ("options", "sentence"),
     [
         (("--measured-lines", "3"), "--measured-lines needs --gold"),
-        (("-o", "x.tsv"), "must end in .html, .json, .csv, .txt"),
+        (("-o", "x.tsv"), "must end in .html, .json, .csv or .txt"),
         (("-o", "no/x.csv"), "folder must exist"),
         (("--sort", "error_reads"), "--sort must name a figure"),
         (("--sort", "entrpy"), "Did you mean 'entropy'?"),
@@ -294,7 +294,7 @@ def test_history_writes_a_table_records_and_a_picture(
     ("options", "said"),
     [
         (["--antecedents", "x"], "--antecedents needs --target"),
-        (["-o", "x.html"], "must end in .svg, .json, .csv, .txt"),
+        (["-o", "x.html"], "must end in .svg, .json, .csv or .txt"),
         (["--figure", "cut_bleu"], "--figure must name a figure of heads"),
         (["--figure", "pronoun"], "--figure must name a figure of heads"),
         ([], "keeps no models. Name the folder of another run"),

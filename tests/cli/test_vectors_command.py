@@ -61,9 +61,9 @@ def test_standard_output_gets_the_file() -> None:
     ("arguments", "sentence"),
     [
         (("--source", "a.en", *PLACE), "Give one -o FILE."),
-        (("--source", "a.en", *PLACE, "-o", "-"), "Give one -o FILE."),
+        (("--source", "a.en", *PLACE, "-o", "-"), "Give -o -.npz, which says the form."),
         (("--source", "a.en", "-o", "x.npz"), "Give --at PLACE."),
-        (("--source", "a.en", *PLACE, "-o", "x.zarr"), "must end in .npz, .parquet, but"),
+        (("--source", "a.en", *PLACE, "-o", "x.zarr"), "must end in .npz or .parquet, but"),
         (("--source", "a.en", *PLACE, "-o", "no/x.npz"), "no does not"),
         (("a.en", "one.fr", *PLACE, "-o", "x.npz"), "must have equally many lines"),
         (("--source", "empty.en", *PLACE, "-o", "x.npz"), "at least one line"),

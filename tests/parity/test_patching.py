@@ -244,7 +244,7 @@ def test_twins_are_patched_with_a_given_translation(run_here: Run, model: str) -
         ((A, "--noise", "cake", "--word", "il"), "--noise needs one sentence, but 2 are given"),
         (("--noise", "cak", "--word", "il"), "Did you mean 'cake'"),
         ((A, "--at", "encoder.0 > decoder.0.crss"), "Did you mean 'decoder.0.cross'"),
-        ((A, "-o", "x.html"), "must end in .svg, .png, .pdf, .json"),
+        ((A, "-o", "x.html"), "must end in .svg, .png, .pdf or .json"),
         (("\ud800",), "INTO must be UTF-8"),
     ],
 )

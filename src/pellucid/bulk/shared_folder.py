@@ -189,7 +189,9 @@ def reaching(place: str, *, is_read: bool = False) -> Iterator[None]:
     except (PellucidError, FileExistsError, EOFError):
         raise
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise InputFileNotFoundError(f"{place} must exist, but does not ({error}).") from error
+        raise InputFileNotFoundError(
+            f"{place} does not exist. Check the name and the folder."
+        ) from error
     except Exception as error:
         if isinstance(error, OSError) and not is_remote(place):
             raise (not_readable if is_read else not_writable)(error, place) from error

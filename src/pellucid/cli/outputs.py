@@ -16,6 +16,7 @@ import typer
 from pellucid.cli.lines.streams import STANDARD, check_target, is_special, open_output
 from pellucid.errors import InputError, not_together
 from pellucid.files import endings, is_packed
+from pellucid.terminal.text import any_of
 
 Files = Annotated[
     list[str] | None,
@@ -180,7 +181,7 @@ def form_of(path: Path, known: Sequence[str], otherwise: str) -> str:
         return "text" if form == "txt" else form
     if is_special(str(path)) and otherwise.replace("text", "txt") in known:
         return otherwise
-    names = ", ".join(f".{form}" for form in known)
+    names = any_of(f".{form}" for form in known)
     packed = " NumPy does not unpack .gz." if form == "npz" else ""
     raise InputError(
         f"The output must end in {names}, but is named {path.name}.{packed} Rename it."

@@ -15,6 +15,7 @@ from pellucid.inside.record.tensor_files import write_tensors
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.record.trace_files import name_without_gz, read_trace, write_json, write_npz
 from pellucid.inside.show.view import view_named
+from pellucid.terminal.text import any_of
 from pellucid.wording.other_names import no_attribute
 
 
@@ -142,9 +143,9 @@ def save_trace(
     # The ending before .gz says the format.
     kind = kind or Path(name_without_gz(path)).suffix.removeprefix(".")
     if kind not in writers:
+        names = any_of(f".{one}" for one in writers)
         raise InputError(
-            f"A trace's file must end in .{', .'.join(writers)}, but is named {path.name}. "
-            "Rename it."
+            f"A trace's file must end in {names}, but is named {path.name}. Rename it."
         )
     if head is None:
         writers[kind](trace, path)

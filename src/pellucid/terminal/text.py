@@ -6,7 +6,7 @@ import os
 import sys
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 # Line ends and tabs, and the joiners that Persian, Indic scripts and emoji need.
@@ -22,6 +22,12 @@ def count_of(number: int, one: str, many: str | None = None) -> str:
         many: the same for several; by default the noun and an s.
     """
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def any_of(names: Iterable[str]) -> str:
+    """List names of which one is to be taken: ``a, b or c``."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def percent(share: float, *, most: int | None = None) -> str:

@@ -253,7 +253,7 @@ def test_problem_of_a_trace_is_told_in_its_picture(tmp_path: Path) -> None:
 
 
 def test_wrong_requests_are_told(trace: Trace, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"must end in .svg, .png, .pdf, but is named x.jpeg"):
+    with pytest.raises(InputError, match=r"must end in .svg, .png or .pdf, but is named x.jpeg"):
         draw_trace_figure(trace, tmp_path / "x.jpeg", **CROSS)
     with pytest.raises(InputError, match="but is 5"):
         draw_trace_figure(trace, tmp_path / "x.svg", **{**CROSS, "head": 5})

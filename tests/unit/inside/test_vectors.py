@@ -222,6 +222,7 @@ def test_full_disk_is_one_sentence_and_the_same_call_continues(
         ({"output": "x.npz.gz"}, "but is named x.npz.gz"),
         ({"output": "there.npz"}, "there.npz exists. .*add overwrite"),
         ({"targets": ["x"]}, "targets for each of 3 sources, but there are 1"),
+        ({"sources": ["a", 2]}, r"must be a list of texts, but sources\[1\] is 2"),
         ({"sources": []}, "there is no line"),
         ({"sources": ["", " "]}, "line 1: .*the line is empty"),
     ],

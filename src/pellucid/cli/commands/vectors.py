@@ -55,7 +55,8 @@ def vectors(
     files = pair_files(pairs, source, target, model=model, command="vectors", needs_target=False)
     outputs = choose_outputs(output, ("npz", "parquet"), overwrite=overwrite)
     if at is None or len(outputs.files) != 1:
-        missing = "--at PLACE" if at is None else "one -o FILE"
+        one = "-o -.npz, which says the form" if output == ["-"] else "one -o FILE"
+        missing = "--at PLACE" if at is None else one
         raise InputError(f"vectors needs a place, and one file to write into. Give {missing}.")
     (path,) = outputs.files
     for word in (at, *(words or ())):

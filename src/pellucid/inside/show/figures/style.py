@@ -22,6 +22,7 @@ from rich.cells import cell_len
 from pellucid.errors import InputError
 from pellucid.files import endings, write_bytes
 from pellucid.inside.show.colors import BLUE_ORANGE, CIVIDIS
+from pellucid.terminal.text import any_of
 from pellucid.text.tokenizers.whole_words import without_joiners
 
 INK = "#1a1a1a"
@@ -198,8 +199,7 @@ def check_ending(path: str | Path) -> Path:
     path = Path(path)
     if endings(path).kind not in ENDINGS:
         raise InputError(
-            f"A picture's file must end in {', '.join(ENDINGS)}, but is named {path.name}. "
-            "Rename it."
+            f"A picture's file must end in {any_of(ENDINGS)}, but is named {path.name}. Rename it."
         )
     return path
 
