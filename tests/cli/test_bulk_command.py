@@ -380,11 +380,6 @@ def test_a_job_is_collected_only_if_all_its_pieces_are_whole(
         ),
         (("run", "demo", "in.txt", "-o", "job", "--beam", "0"), 2, "beam"),
         (("run", "nothing", "in.txt", "-o", "job"), 2, "nothing does not exist"),
-        (
-            ("run", "demo", "no.txt", "-o", "job"),
-            2,
-            "no.txt does not exist. Check the name and the",
-        ),
         (("run", "demo", "bad.gz", "-o", "job"), 2, "bad.gz is damaged"),
         (("run", "demo", "bad.jsonl", "-o", "job"), 2, "bad.jsonl:1"),
         (("run", "demo", "two.tsv", "-o", "job", "--column", "en"), 2, "must have the column 'en'"),

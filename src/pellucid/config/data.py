@@ -185,6 +185,7 @@ class DataConfig(Strict):
                 )
         if self.split and self.train_alignments:
             raise ValueError(
-                "split leaves out lines that train_alignments would count: name validation files"
+                "split leaves out lines that train_alignments would count: name the files in "
+                "validation, or leave train_alignments out"
             )
         return self

@@ -189,7 +189,7 @@ def train_found(
         more_target: files of sentences in the target language, which a teacher translates.
     """
     path, folder, values, run = found
-    if teachers or more_target or (run / TEACHERS).is_dir():
+    if teachers is not None or more_target or (run / TEACHERS).is_dir():
         from pellucid.training.distill.diversify import diversify
         from pellucid.training.distill.teacher_work import Diversification
 

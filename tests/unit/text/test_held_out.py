@@ -211,7 +211,7 @@ def test_several_files_are_split_as_one_text_and_part_by_part(tmp_path: Path) ->
     [
         ({"validation": ("v.tsv",)}, "split takes the validation text"),
         ({"test": ("v.tsv",)}, "split takes the test text"),
-        ({"train_alignments": ("l.txt",)}, "split leaves out lines"),
+        ({"train_alignments": ("l.txt",)}, "or leave train_alignments out"),
     ],
 )
 def test_split_and_files_that_contradict_it_are_refused(

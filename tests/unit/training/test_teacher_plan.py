@@ -71,7 +71,7 @@ def test_chosen_number_grows_with_the_minutes_and_falls_with_the_text() -> None:
     assert count_teachers("auto", 240, 10_000_000) == 0
 
 
-@pytest.mark.parametrize("asked", ["-1", "11", "two", "1.5", "²"])
+@pytest.mark.parametrize("asked", ["-1", "11", "two", "1.5", "²", ""])
 def test_other_numbers_are_refused(asked: str) -> None:
     with pytest.raises(PellucidError, match="teachers must be a number from 0 to 10"):
         count_teachers(asked, 10.0, 100)

@@ -147,7 +147,7 @@ def count_teachers(asked: str | None, minutes: float | None, num_pairs: int) -> 
         each = CHOSEN_MINUTES * (num_pairs / CHOSEN_PAIRS) ** 0.5
         in_both = 2 * (1 + TRANSLATING) * max(each, num_pairs / PAIRS_A_MINUTE, 1.0)
         return min(MOST_CHOSEN, int(SHARE_OF_TEACHERS * minutes / in_both))
-    number = asked or "0"
+    number = "0" if asked is None else asked
     if not (number.isascii() and number.isdecimal() and int(number) <= MOST_TEACHERS):
         raise ConfigurationError(
             f"--teachers must be a number from 0 to {MOST_TEACHERS} or 'auto', but is {asked!r}. "
