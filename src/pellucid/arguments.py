@@ -151,10 +151,11 @@ def check_kind(name: str, value: object, hint: Any, rule: str = "") -> None:
     if known and (isinstance(value, str) or get_origin(hint) is Literal):
         listed = ", ".join(dict.fromkeys(known))
         refuse(name, f"one of {listed}", value, suggestion(str(value), known))
+    is_single = isinstance(value, str | bytes | Mapping)
+    items: list[Any] = list(value) if isinstance(value, Collection) and not is_single else []
     for part in (hint, *get_args(hint)):
-        is_list = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
-        if get_origin(part) in _SEVERAL and is_list:
-            for number, one in enumerate(value):
+        if get_origin(part) in _SEVERAL:
+            for number, one in enumerate(items):
                 if not _fits(one, get_args(part)[0]):
                     shown = describe_value(one)
                     raise InputError(
