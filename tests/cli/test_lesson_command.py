@@ -262,7 +262,7 @@ def test_walk_waits_for_the_reader_and_ends_when_told() -> None:
     lines = list(walk(load_walk("lecture"), 3, wait=wait))
 
     assert len(asked) == 3
-    assert any("statements 2, 7." in line for line in lines), "what takes long is said at first"
+    assert any("2 statements (2, 7)." in line for line in lines), "what takes long is said at first"
     assert sum(line.startswith("$ ") for line in lines) == 1
     assert lines[-1].startswith("What do you expect?")
 

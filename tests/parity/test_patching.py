@@ -239,7 +239,7 @@ def test_twins_are_patched_with_a_given_translation(run_here: Run, model: str) -
         ((B,), "both are translated the same"),
         ((A, "--position", "house"), "--position must be a word of the source"),
         ((A, "--not", "il"), "--not needs --word"),
-        ((A, "--csv"), "--csv needs --source"),
+        ((A, "--csv"), "--csv needs PAIRS or --source"),
         (("--noise", "cake"), "--noise needs --word or --row"),
         ((A, "--noise", "cake", "--word", "il"), "--noise needs one sentence, but 2 are given"),
         (("--noise", "cak", "--word", "il"), "Did you mean 'cake'"),

@@ -133,8 +133,10 @@ def commands(text: str) -> list[list[str]]:
     for line in text.splitlines():
         for part in re.split(r"\s\|\s|\s&&\s", line.removeprefix("$ ")):
             if part.startswith("pellucid "):
-                cut = re.split(r"\s[<>]\s?", part)[0]
-                found.append(shlex.split(cut.rstrip("|"), comments=True)[1:])
+                words = shlex.split(part.rstrip("|"), comments=True)[1:]
+                # A way such as "encoder > decoder" is one word; what follows a bare sign is a file.
+                is_argument = [not re.match(r"\d?[<>]", word) for word in words]
+                found.append(words[: [*is_argument, False].index(False)])
     return found
 
 

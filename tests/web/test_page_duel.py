@@ -208,9 +208,11 @@ def test_duel_is_won_and_what_it_says_is_what_the_package_finds(
     violations = reader.run("axe.run().then((it) => it.violations)")
     assert not [one for one in violations if one["impact"] in ("serious", "critical")]
     assert reader.is_quiet, (browser.requests, browser.problems)
-    reader.click(".answer .link")
     part, layer, kind, number = read_outputs()["cells"]["pronoun"].partition(":")[0].split(".")
-    assert reader.texts("#panel h2") == [f"{part} {kind}-attention, layer {layer}, head {number}"]
+    named = reader.texts(".answer .link")
+    assert f"{part} {kind}-attention, layer {layer}, head {number}" in named
+    reader.click(".answer .link")
+    assert reader.texts("#panel h2") == named[:1]
 
 
 def test_duel_is_lost_and_the_score_is_kept_against_the_rules_of_thumb(

@@ -28,19 +28,18 @@ def chosen(demo: Translator, texts: Sequence[str]) -> list[tuple[Segment, Transl
 
 
 def test_words_that_one_hypothesis_leaves_out_are_taken_from_another(demo: Translator) -> None:
-    ((_, one),) = chosen(demo, ["%d red books"])
-    # The likeliest one with the placeholder is `%d rouges`.
-    assert "livres" in one.best.text
-    assert one.best.text.startswith("%d")
+    ((_, one),) = chosen(demo, ["With %d gardens"])
+    # The likeliest one has the placeholder twice.
+    assert "jardins" in one.best.text
+    assert one.best.text.count("%d") == 1
     # Another hypothesis that is far less likely is a guess.
     assert "unsure" in one.notes.flags
 
 
 def test_words_that_all_hypotheses_leave_out_are_named(demo: Translator) -> None:
-    ((_, one),) = chosen(demo, ["%d red cars"])
-    assert one.best.text.count("%d") == 1
+    ((_, one),) = chosen(demo, ["Something fell on my head %s."])
     assert "partial" in one.notes.flags
-    assert one.notes.unlinked_words == ("cars",)
+    assert one.notes.unlinked_words[:2] == ("fell", "on")
 
 
 def test_first_hypothesis_that_has_everything_stays_as_it_was(demo: Translator) -> None:

@@ -11,7 +11,7 @@ import { Duel, DUELS } from "./duel.svelte";
 import { readData, type Data } from "./data";
 import { readLink, START, writeLink, type State, type View } from "./link";
 import { placesOf, pronounPlace, rivalForms, SOURCE_PRONOUN } from "./rivals";
-import { cutHead, cutLine, LEAST_LOSS, LEAST_WEIGHT, Verdicts } from "./verdicts.svelte";
+import { cutHead, cutLine, LEAST_LOSS, Verdicts } from "./verdicts.svelte";
 
 export const EXAMPLES = [...DUELS, "the European Economic Area", "Not on your life!"];
 
@@ -33,8 +33,9 @@ export const switchesFor = (source: Source | undefined, text: string) =>
     return source.isRemote || source.reads(itemAt(texts, 1 - now)) ? [{ pair, texts, now }] : [];
   });
 
-/** Of so many needed heads, the lines are tried for one that decides by itself. */
+/** Of so many needed heads, the lines of at least this weight are tried for one that decides by itself. */
 const MOST_TRIED = 3;
+const LEAST_DECIDING = 0.25;
 
 const nameOf = (source: Source | undefined, code: string) => source?.choices?.names[code] ?? LANGUAGES[code] ?? code;
 
@@ -166,7 +167,7 @@ export class App {
   private async headWithNeededLine(): Promise<HeadPlace | undefined> {
     const needed = this.headsByLoss.filter(({ fate }) => fate === "needed");
     for (const { place } of needed.slice(0, MOST_TRIED)) {
-      const lines = this.answer?.trace.lines(place, LEAST_WEIGHT) ?? [];
+      const lines = this.answer?.trace.lines(place, LEAST_DECIDING) ?? [];
       const cuts = lines.map(({ row, column }) => [cutLine(place, row, column)]);
       if (!(await this.verdicts.try("lines", cuts))) break;
       if (cuts.some((cut) => this.verdicts.of(cut)?.fate === "needed")) return place;

@@ -339,7 +339,7 @@ _ALL = (
 )
 
 MEASURES: dict[str, Measure] = {one.name: one for one in _ALL}
-"""Every measure of words, by name: its map has a column for each source token or word."""
+"""Every measure of words, by its name. Its map has a column for each source token or word."""
 
 _SIDES: tuple[tuple[Side, str], ...] = (("q", "queries"), ("k", "keys"), ("v", "values"))
 
@@ -379,4 +379,4 @@ _OF_PARTS = (
 )
 
 PART_MEASURES: dict[str, Measure] = {one.name: one for one in _OF_PARTS}
-"""Every measure of parts of the model, by name: its map has a row for each head or layer."""
+"""Every measure of parts of the model, by its name. Its map has a row for each head or layer."""
