@@ -133,10 +133,10 @@ def commands(text: str) -> list[list[str]]:
     for line in text.splitlines():
         for part in re.split(r"\s\|\s|\s&&\s", line.removeprefix("$ ")):
             if part.startswith("pellucid "):
-                words = shlex.split(part.rstrip("|"), comments=True)[1:]
-                # A way such as "encoder > decoder" is one word; what follows a bare sign is a file.
-                is_argument = [not re.match(r"\d?[<>]", word) for word in words]
-                found.append(words[: [*is_argument, False].index(False)])
+                # A quoted path such as "encoder > decoder" is no redirection.
+                cut = re.match(r"""(?:[^"'<>]|"[^"]*"|'[^']*'|(?<!\s)[<>])*""", part)
+                words = cut[0] if cut else ""
+                found.append(shlex.split(words.rstrip("|"), comments=True)[1:])
     return found
 
 

@@ -239,7 +239,8 @@ def test_labels_of_a_long_map_stay_in_view(browser: Browser, room: Path) -> None
     long = " ".join(f"the {noun} was good and" for noun in ("pizza", "cake", "soup") * 5)
     with window(browser, 1024):
         for text, labels in ((long, ".labels.columns"), (long[:130], "thead th")):
-            reader = opened(browser, room, f"look&show=map&text={text}")
+            state = f"look&show=map&head=encoder.0.self.0&text={text}"
+            reader = opened(browser, room, state)
             reader.run("document.querySelector('.picture .scroll')?.scrollTo(0, 9999)")
             reader.run(f"scrollTo(0, {500 if labels.startswith('.') else 150})")
             box = f"document.querySelector({labels!r}).getBoundingClientRect()"
