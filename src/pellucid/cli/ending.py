@@ -29,7 +29,7 @@ EXIT_CODES = {
     1: "the machine failed, training diverged, or a check found something",
     2: "a mistaken command, or input that was refused",
     3: "done, but some lines failed",
-    75: "not finished in the time that was given: the same command goes on",
+    75: "not finished in the time that was given: the same command continues",
     129: "a training whose terminal was closed, which saves first (SIGHUP)",
     130: "stopped by Ctrl-C",
     143: "stopped by SIGTERM",
