@@ -258,7 +258,7 @@ def list_some(what: str, values: str | Iterable[str], example: str) -> list[str]
         example: one of them.
 
     Raises:
-        InputError: there are none.
+        InputError: the list is empty.
     """
     found = [values] if isinstance(values, str) else list(values)
     if not found:

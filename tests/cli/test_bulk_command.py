@@ -534,7 +534,7 @@ def test_a_job_whose_time_is_over_ends_with_75_and_is_finished_later(
     assert "note: Not finished in time: " in late.stderr
     # The same command would end so again.
     assert "Give the same command" not in late.stderr
-    assert late.stderr.endswith("Give the command with more minutes to go on.\n")
+    assert late.stderr.endswith("Give the command with more minutes to continue.\n")
     assert not (tmp_path / "job" / "pieces" / "000000").exists()
     assert not names(tmp_path / "job" / "claims")
     assert run_bulk("bulk", "status", str(tmp_path / "job")).returncode == 0

@@ -178,13 +178,13 @@ def _work(
         note(f"Finished pieces are kept in {store.place}. Give the same command again to resume.")
         raise
     if not is_finished:
-        further = "Give the same command again to go on."
+        further = "Give the same command again to continue."
         if not board.num_finished:
             warn(
                 "The time was too short for any piece. Give more minutes (--minutes), or begin the "
                 "job in another folder with smaller pieces (--piece-bytes)."
             )
-            further = "Give the command with more minutes to go on."
+            further = "Give the command with more minutes to continue."
         note(f"Not finished in time: {board.describe()}. {further}")
         return NOT_FINISHED
     num_failed, shown = board.list_failures()

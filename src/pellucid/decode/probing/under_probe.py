@@ -57,7 +57,7 @@ class HasPieces:
 
 @dataclass(frozen=True)
 class Reading(HasPieces):
-    """The sentence and the rows that a probe sees next; `begin` is told.
+    """The sentence and the rows that a probe sees next, as its `begin` gets them.
 
     Attributes:
         tokenizer: the model's.
@@ -140,7 +140,7 @@ class OneByOne:
 
     Args:
         probe: the other.
-        readings: what it is told of each.
+        readings: those that the other one gets, one for each row.
         rows: those of the batch that it sees; all unless given.
     """
 
@@ -196,13 +196,13 @@ class UnderProbe:
         self._texts: dict[tuple[int, ...], str] = {}
 
     def know(self, texts: Iterable[tuple[Sequence[int], str]]) -> None:
-        """Note the texts of sources, so that a probe can be told them."""
+        """Note the texts of sources for the probe."""
         if len(self._texts) > MOST_TEXTS:
             self._texts = {}
         self._texts.update((tuple(ids), text) for ids, text in texts)
 
     def reading(self, source_ids: Sequence[int], read_ids: Sequence[int] = ()) -> Reading:
-        """Make what a probe is told of a sentence, and of the rows that the decoder reads."""
+        """Describe a sentence, and the rows that the decoder reads, for a probe."""
         ids = tuple(source_ids)
         text = self._texts.get(ids) or self.tokenizer.decode_source(ids)
         return Reading(self.tokenizer, ids, text, tuple(read_ids))

@@ -93,7 +93,7 @@ class SeveralProbes:
         self.takes_batches = all(getattr(one, "takes_batches", False) for one in probes)
         self._noting = [Noting(one) for one in probes]
         self._of_rows = [one for one in self._noting if getattr(one, "see_rows", None) is not None]
-        # A recurrent decoder hands on rows only if somebody takes them.
+        # A recurrent decoder hands on rows only if a probe takes them.
         self.see_rows = self._see_rows if self._of_rows else None
         self._late: set[tuple[str, str]] = set()
 

@@ -141,7 +141,7 @@ def _question(
     """Find the row that is asked about, name the question, and measure the answer.
 
     Raises:
-        InputError: there is no such word or row, none was named, or both.
+        InputError: the word or row does not exist, or not exactly one of the two was given.
     """
     if why is None and other is not None:
         raise InputError("other needs why: the word of the first answer. Give it, too.")

@@ -120,10 +120,10 @@ def _with_heads(site: str, num_heads: int) -> tuple[str, Sequence[int | None]]:
 
 
 def _readers(model: ModelConfig, sender: str, text: str) -> tuple[OneArray, ...]:
-    """Find the arrays that read what a sender hands on by the residual connections alone.
+    """Find the arrays that a sender reaches by residual connections only.
 
     Raises:
-        InputError: there is none of that name, or it does not read the sender.
+        InputError: the name fits no array, or only arrays that do not read the sender.
     """
     require_transformer(model, "A path", "Patch without one.")
     known = [wanted.name for wanted in arrays_of(model)]

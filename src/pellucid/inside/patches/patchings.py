@@ -8,7 +8,7 @@ from pellucid.inside.patches.patching import SOURCES, patch
 
 _MEANINGS = {
     "patching": "the share of the difference between two sentences that a vector restores",
-    "path-patching": "the share that a vector restores by way of its readers alone",
+    "path-patching": "the share that a vector restores through its readers only",
     "attribution-patching": "the share that a vector restores, to first order",
     "causal-tracing": "what a vector restores of the answer when words are spoiled with noise",
 }
