@@ -39,6 +39,7 @@ from pellucid.cli.options import (
 )
 from pellucid.errors import InputError
 from pellucid.languages.codes import direction
+from pellucid.machine.limits import seconds_to_write
 
 if TYPE_CHECKING:
     from pellucid.bulk.driver import Crew
@@ -102,10 +103,6 @@ Minutes = Annotated[
         "not finished then ends with 75.",
     ),
 ]
-
-# For the last pieces on a slow disk; as in `pellucid.training.run.limit`.
-_SECONDS_TO_WRITE = 5.0
-_SHARE_TO_WRITE = 0.05
 
 
 @described(
@@ -200,7 +197,7 @@ def _end_of(minutes: float | None) -> float:
     if minutes is None:
         return math.inf
     seconds = 60 * minutes
-    return time.monotonic() + seconds - min(_SECONDS_TO_WRITE, _SHARE_TO_WRITE * seconds)
+    return time.monotonic() + seconds - seconds_to_write(seconds)
 
 
 def bulk_status(folder: Job, json: Json = False) -> int:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from pellucid.config import TrainingConfig
 from pellucid.errors import ConfigurationError
+from pellucid.machine.limits import seconds_to_write
 from pellucid.training.run.checkpoint import TrainingState
 
 SHARE_OF_LAST = 0.3
 """The most of the time left that the validation after the last update should take; otherwise it
 reads a part of the text."""
-
-SECONDS_TO_WRITE = 5.0
-"""Time for the last checkpoint and the report."""
-
-SHARE_TO_WRITE = 0.05
-"""The most of a limit that this takes."""
 
 FEWEST_PAIRS = 20
 TIMED_PAIRS = 16
@@ -43,7 +38,7 @@ class TimeLimit:
         self._state = state
         minutes = training.max_minutes or 0.0
         limit = 60 * minutes
-        self._seconds = limit - spent - min(SECONDS_TO_WRITE, SHARE_TO_WRITE * limit)
+        self._seconds = limit - spent - seconds_to_write(limit)
         self._first_step = state.step
         self._first_seconds = state.seconds
         self._may_plan = minutes > 0 and state.step < STEPS_BEFORE_PLAN
