@@ -1,4 +1,4 @@
-"""What is kept of a time limit."""
+"""The part of a time limit that is kept for writing."""
 
 from __future__ import annotations
 
