@@ -37,19 +37,21 @@ verdict on each statement, and the number that decided it.
 
 The texts are the notes "Transformers", the notes "Self-Attention for Transformer Neural Networks",
 the slides "Self-Attention", "Self-attention mechanism: objectives", and a lecture on
-self-attention, of which nothing is quoted here. Words in brackets are added to a quotation. Some
-say what was tested although the text does not say it there: *[which saves time]*, *[so that each
-one is needed]* and *[instead of one head with larger ones]* are our readings.
+self-attention, which is not quoted since nothing of it was printed. Words in brackets are added to
+a quotation. Three of these brackets add what we think the text means: *[which saves time]*, *[so
+that each one is needed]* and *[instead of one head with larger ones]*.
 
 **Verdicts.** An answer begins with *yes*, *no*, *only if* and a condition, or *open*. A statement
 *holds*, *fails*, *holds only if* the condition is met, or is *open*. Each verdict follows from
-numbers by a rule with fixed limits. What a statement needs *to hold* is what it needs to hold
-without a condition.
+numbers by a rule with fixed limits. *To hold* begins what must be true for a plain *holds*. If it
+is true in one case only, the statement *holds only if* that case is given, or *fails* if the rule
+says so. The answer to a question is the verdict on the first statement under it; the others are
+about the same matter.
 
 **Seeds.** Random numbers decide with which weights a training begins, and which sentences are in a
 test. They all follow from one number, the *seed*. Each measurement was repeated with three seeds,
-or with five if it takes only seconds. **Open** means that the verdict depends on the seed. Every
-other verdict is that of each seed by itself. Numbers are averages over the seeds, unless they are
+or with five if it takes only seconds. **Open** means that the verdict depends on the seed. All
+other verdicts are the same with every seed. Numbers are averages over the seeds, unless they are
 given *seed by seed*.
 
 **Shares and counts.** A percentage is a share of what was tested, such as letters or sentences.
@@ -58,8 +60,9 @@ given *seed by seed*.
 **Networks.** `demo` is the small translator from English to French that comes with Pellucid. All
 others that were trained are *tiny*, most of them on a few dozen words of English and French.
 Networks of the size in the paper are only timed. *New* sentences were not in the training. A
-*recurrent* network reads word by word, or letter by letter. With *one vector*, its decoder gets
-nothing but the last state of the encoder. With *attention*, it may look back at every word.
+*recurrent* network reads word by word, or letter by letter. A recurrent network *with one vector*
+hands its decoder nothing but the encoder's last state. In one *with attention*, the decoder may
+look back at every word.
 
 **Measure it yourself.** `pellucid claim memory` measures one claim in about a minute, with one
 seed. `pellucid claim memory --full` measures it with all seeds and more sizes, in up to 25 minutes.

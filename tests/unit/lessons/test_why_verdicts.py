@@ -425,7 +425,7 @@ def test_norm_is_judged_by_rates_and_updates(
     for verdict in (norm.judge_stable(deep, flat), norm.judge_updates(deep, flat)):
         expect(verdict, outcome, condition)
         # Networks of one layer are part of the rule.
-        assert re.search(r"To hold, .*one layer.*better norm", verdict.reason)
+        assert re.search(r"To hold, .*one layer at least one", verdict.reason)
 
 
 def shares(*found: float) -> Cells:

@@ -67,9 +67,9 @@ def measure(setting: MeasurementSetting) -> Found:
         "all others. Only the first layer is an exception, since its keys are made of the "
         "embeddings, before any attention. Without kept keys and values, "
         f"{last['length']} tokens take {_times(written, last['length']):.1f} times as long. "
-        f"It is not more, although {last['plain_products'] / last['cached_products']:.0f} times "
-        "the multiplications are needed, since these take little of the time in so small a "
-        "network",
+        "All multiplications of the decoder together are then "
+        f"{last['plain_products'] / last['cached_products']:.0f} times as many, but they take "
+        "little of the time in so small a network",
         "The packaged model writes given tokens, one after another: once with the keys and "
         "values of earlier tokens kept, once reading everything again at each step. Products are "
         "the multiplications of all matrix products of the decoder and the output projection.",
@@ -121,7 +121,8 @@ def judge_kept(keys: Cells, written: Cells) -> Verdict:
         "In the decoder, one more word at the end changes the keys of the words before it by "
         f"{f'at most {write_small(decoder)} times their size' if decoder else 'nothing at all'}"
         f". In the encoder it changes them by up to {write_small(encoder)} times their usual size. "
-        f"Up to {ROUNDING} is rounding. With kept keys and values, the scores of the next word "
+        f"Up to {ROUNDING} is rounding. With kept keys and values, the scores of possible next "
+        "words "
         f"change by at most {write_small(off)} times their usual size.",
         fails=decoder >= ROUNDING or off >= ROUNDING,
         # An encoder reads both ways, so a new word changes the others.

@@ -114,11 +114,12 @@ def _say(cells: Cells) -> str:
     ranks = fmean(_by_head(cells, "ranks").values())
     return (
         f"{said}. Do similar words get more weight? How similar two words are was measured by the "
-        "cosine of their embeddings. A rank correlation of 1 means that of the other words the "
-        "most similar one gets the most weight, and so on. With the embeddings themselves it is "
-        f"{plain.mean('ranks'):.2f}. It is not 1, since scores also depend on the lengths "
-        "of the embeddings, and on positions, which are added to them. In the encoder of `demo` it "
-        f"is {ranks:.2f} on average"
+        "cosine of their embeddings. The word itself was left out. A rank correlation of 1 then "
+        "means that the most similar word gets the most weight, the next most similar the next, "
+        "and so on. With the embeddings themselves it is "
+        f"{plain.mean('ranks'):.2f}. It is not 1, since scores also depend on how long "
+        "the vectors of the embeddings are, and on positions, which are added to them. In the "
+        f"encoder of `demo` it is {ranks:.2f} on average"
     ).replace(" -", " −")
 
 
@@ -145,7 +146,7 @@ def judge(cells: Cells) -> Verdict:
     )
     reason = (
         f"In the encoder of `demo`, {fmean(heads.values()):.0%} of the words attend most to "
-        f"themselves, on average over its {len(heads)} heads. Usually means more than "
+        f"themselves, on average over its {len(heads)} heads. To hold, it must be more than "
         f"{USUALLY:.0%}. If queries and keys are the embeddings themselves, {plain:.0%} do."
     )
     return _decide(rule, numbers, reason, heads, plain)

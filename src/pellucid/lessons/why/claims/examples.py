@@ -64,21 +64,22 @@ def measure(setting: MeasurementSetting) -> Found:
     other = {count: cells.mean("control", count=count) for count in counts}
     risen = {word: _say_risen(cells, word) for word in ("it", "tasted")}
     first = min(counts)
-    falls = " So they may just have learned to write “elle”." if other[most] < other[first] else ""
+    falls = ""
+    if other[most] < other[first]:
+        falls = " So some of the translators only learned to write “elle” more often."
     num_ties = len({tie[0] for tie in draw_ties(most, seed=setting.seed)})
     example = draw_others(num_others, seed=setting.seed)[0]
     tie = draw_ties(1, seed=setting.seed)[0]
     return Found(
-        f"the score of “it” rises in {risen['it']} trainings. That of “tasted”, which the slides "
-        f"name too, rises in {risen['tasted']}. Tiny translators learned {num_others:,} sentences "
-        "in which “it” is never the pizza. They also learned 0 to "
-        f"{most:,} such as “{tie[0]}”, in which “it” is the pizza. The score of “it” for “pizza” "
-        "is the product of the query of “it” and the key of “pizza”. Here the average of the "
-        "scores "
-        "of “it” for all words of the sentence is subtracted, so that 0 is the score of an average "
-        "word. On average over the trainings, the score of “it” is "
-        f"{_say_score(score[first])} without sentences about pizza. With all of them it is "
-        f"{_say_score(score[most])}. "
+        f"tiny translators learned {num_others:,} sentences in which “it” is never the pizza. They "
+        f"also learned 0 to {most:,} such as “{tie[0]}”, in which “it” is the pizza, since only "
+        "food tastes. The score of "
+        "“it” for “pizza” is the product of the query of “it” and the key of “pizza”. Here the "
+        "average of the scores of “it” for all words of the sentence is subtracted, so that 0 is "
+        f"the score of an average word. With {most:,} sentences about pizza this score is higher "
+        f"than with none in {risen['it']} trainings. On average it rises from "
+        f"{_say_score(score[first])} to {_say_score(score[most])}. The score of “tasted” for "
+        f"“pizza”, which the slides name too, is higher in {risen['tasted']} trainings. "
         "Did the translators understand “it”? In French it is “elle” for the pizza, and “il” for "
         "the other noun of these sentences. Without sentences about pizza, "
         f"{right[first]:.0%} of the pronouns that mean the pizza are right. With all of them "
@@ -152,11 +153,12 @@ def judge_correct(cells: Cells) -> Verdict:
         ", ".join(
             f"{pizza:.0%} and {other:.0%} with {count:,}" for count, (pizza, other) in right.items()
         ),
-        f"With {judged:,} sentences about pizza, {_say_right(cells, judged)} translators get "
-        f"{LEARNED:.0%} or more of the pronouns right, both for the pizza and for the other noun. "
-        f"This number of sentences was chosen before measuring. With {max(right):,} it is "
-        f"{_say_right(cells, max(right))}. To hold, it must be so without any of these "
-        f"sentences, too, where it is {_say_right(cells, min(right))}.",
+        f"A translator is correct if {LEARNED:.0%} or more of the pronouns are right, both of "
+        "those that mean the pizza and of those that mean the other noun. With "
+        f"{judged:,} sentences about pizza, {_say_right(cells, judged)} translators are correct. "
+        "That number of sentences was chosen before measuring. Without any of these sentences, "
+        f"{_say_right(cells, min(right))} are correct. To hold, translators must be correct with "
+        "and without such sentences.",
         fails=min(right[judged]) < LEARNED,
         unless={"training had such sentences": min(right[min(right)]) < LEARNED},
     )

@@ -107,8 +107,8 @@ def judge(cells: Cells) -> Verdict:
         "if it is for mixed lengths, fails if it is not even for sentences that fill it",
         f"{mixed:.0%} of the best other speed for mixed lengths, {alike:.0%} for equal",
         f"With texts of mixed lengths, the fixed size reaches {mixed:.0%} of the speed of the best "
-        f"other way. With texts that nearly fill it, it reaches {alike:.0%}. From {SLOWER:.0%} on "
-        "it counts as efficient.",
+        f"other way. With texts that nearly fill it, at most two tokens shorter, it reaches "
+        f"{alike:.0%}. From {SLOWER:.0%} on it counts as efficient.",
         fails=max(mixed, alike) < SLOWER,
         unless={"the texts nearly fill that size": mixed < SLOWER},
     )

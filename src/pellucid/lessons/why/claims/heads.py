@@ -157,8 +157,9 @@ def judge(cells: Cells) -> Verdict:
         f"{max(losses):.3f} nats".replace("-", "−"),
         f"The {total} heads of the encoder of `demo` have {len(set(named))} different features. "
         f"A feature counts from {CLEAR} times the weight by chance. To hold, each head must have "
-        f"one of its own. Besides, {len(linguistic)} of the heads have a feature that is more than "
-        "a place in the sentence, and all would have to.",
+        "one of its own, and it must be linguistic, such as the noun that a pronoun stands for. "
+        f"Only {len(linguistic)} of the heads have such a feature. The others look at a place in "
+        "the sentence, such as the next word.",
         fails=min(len(set(named)), len(linguistic)) < total,
     )
 

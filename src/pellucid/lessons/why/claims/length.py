@@ -59,7 +59,7 @@ def measure(setting: MeasurementSetting) -> Found:
         f"has room for a text of {room['fast']} words. With all weights stored it has room for "
         f"{room['explicit']} words, since each of {NUM_HEADS} heads stores about "
         f"{laws['explicit_bytes'].at(PAGE) / (4 * NUM_HEADS * PAGE**2):.0f} numbers for every pair "
-        "of tokens, from the scores to the weights. A word counts as "
+        "of tokens: scores, weights, and the stages between them. A word counts as "
         f"{TOKENS_PER_WORD:g} tokens. {_say_pages(laws)}",
         f"One layer's self-attention of {NUM_HEADS} heads with d_k = {D_KEY}, as in the "
         f"paper's base model, in float32 without gradients, from {lengths[0]} to {lengths[-1]:,} "
@@ -157,7 +157,7 @@ def _say_pages(laws: Laws) -> str:
     is_no_limit = judge_page(laws).outcome == "fails"
     return (
         f"{'A page is no limit: on' * is_no_limit or 'On'} the processor of this measurement, "
-        f"{NUM_LAYERS} layers read two pages of {WORDS_ON_PAGE} words in "
+        f"{NUM_LAYERS} layers read two pages of {WORDS_ON_PAGE} words each in "
         f"{seconds_of_pages(laws):.2g} seconds"
     )
 

@@ -64,14 +64,16 @@ def measure(setting: MeasurementSetting) -> Found:
     learned = {norm: said for norm, (_, said) in _count_learned(deep).items()}
     fastest = {norm: _say_fastest(deep, norm) for norm in NORMS}
     found = Found(
-        f"models of {several} layers were trained on a tiny language at {len(rates)} learning "
-        "rates, with each seed. Learned means that the loss on new sentences is below "
-        f"{LEARNED}. With a layer normalization after each layer, as in the paper, they learned it "
-        f"in {learned[POST]} trainings. With one before each layer they learned it in "
-        f"{learned[PRE]}. Without any they learned it in {learned[NONE]}. The fastest training "
-        f"with one after each layer {fastest[POST]}. The fastest with one before each layer "
-        f"{fastest[PRE]}. The fastest without any {fastest[NONE]}. Models of "
-        f"one layer learned it without any in {_count_learned(flat)[NONE][1]} trainings",
+        f"models of {several} layers were trained on a tiny language, once with each of "
+        f"{len(rates)} learning rates and each seed. Learned means that the loss on new sentences "
+        f"is below {LEARNED} at the end. With a layer normalization after each layer, as in the "
+        f"paper, they learned it in {learned[POST]} trainings. With one before each layer they "
+        f"learned it in {learned[PRE]}. Without any they learned it in {learned[NONE]}. How long "
+        f"did it take, "
+        "until the loss on the sentences of training stayed below that? The fastest of all "
+        f"trainings with one after each layer {fastest[POST]}. The fastest with one before each "
+        f"layer {fastest[PRE]}. The fastest without any {fastest[NONE]}. Models of one layer"
+        f" learned it without any in {_count_learned(flat)[NONE][1]} trainings",
         f"Models of {shallow} and {several} encoder layers and half as many decoder layers, d = "
         f"32, learn {count:,} sentences of a tiny language in {steps} updates with Adam: with the "
         "norm after each residual sum (post), before each sub-layer (pre) or nowhere, at "
@@ -114,14 +116,13 @@ def judge_stable(deep: Cells, flat: Cells) -> Verdict:
         "often, fails if with neither",
         ", ".join(f"{norm} {said}" for norm, (_, said) in learned.items())
         + f"; one layer without norms {shallow[NONE][1]}",
-        f"Of {len(deep.values('rate'))} trainings with each seed, {_say_learned(deep, POST)} "
-        f"learned with a norm after each layer. With a norm before each layer "
-        f"{_say_learned(deep, PRE)} learned. Without norms {_say_learned(deep, NONE)} "
-        "learned. To hold, more must learn with each of the two norms than without. With one "
-        "layer, "
-        "more must learn with the better norm, too. There "
-        f"{shallow[NONE][1]} trainings learned without norms, and "
-        f"{max(shallow[POST], shallow[PRE])[1]} with the better norm.",
+        f"Each seed has {len(deep.values('rate'))} trainings, one for each learning rate. How many "
+        f"of them learned? With a norm after each layer {_say_learned(deep, POST)}, seed by seed. "
+        f"With a norm before each layer {_say_learned(deep, PRE)}. Without norms "
+        f"{_say_learned(deep, NONE)}. A norm helps if more learned with it than without. To hold, "
+        "both norms must help. And in networks of one layer at least one of them must, too. There "
+        f"{shallow[NONE][1]} trainings learned without norms, {shallow[POST][1]} with a norm after "
+        f"each layer, and {shallow[PRE][1]} with one before it.",
         fails=not better,
         unless=_needs(better, is_only_deep=shallow[NONE][0] >= max(shallow.values())[0]),
     )
@@ -145,13 +146,13 @@ def judge_updates(deep: Cells, flat: Cells) -> Verdict:
         ", ".join(f"{norm} {_write(number)}" for norm, number in fewest.items())
         + "; one layer: "
         + ", ".join(map(_write, shallow.values())),
-        "After how many updates does the loss of training stay below "
-        f"{LEARNED}, in the fastest training of each seed? With a norm after each "
-        f"layer it is {_say_updates(deep, POST)}. With a norm before each layer it is "
-        f"{_say_updates(deep, PRE)}. Without norms it is {_say_updates(deep, NONE)}. To hold, both "
-        "norms must take fewer, and so must the better norm in networks of one layer. With one "
-        f"layer it is {_say_updates(flat, NONE)} without norms. With the better norm it is "
-        f"{_say_updates(flat, POST, PRE)}.",
+        "After how many updates did the loss on the sentences of training stay below "
+        f"{LEARNED}? Of each seed the fastest training counts. With a norm after each layer it "
+        f"took {_say_updates(deep, POST)} updates, seed by seed. With a norm before each layer "
+        f"{_say_updates(deep, PRE)}. Without norms {_say_updates(deep, NONE)}. To hold, both norms "
+        "must take fewer than no norms. And in networks of one layer at least one of them must, "
+        f"too. There it took {_say_updates(flat, NONE)} updates without norms, and "
+        f"{_say_updates(flat, POST, PRE)} with the faster of the two norms.",
         fails=not better,
         unless=_needs(better, is_only_deep=is_flat_as_fast),
     )

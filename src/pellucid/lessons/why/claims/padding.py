@@ -192,7 +192,7 @@ def judge(cells: Cells) -> Verdict:
         "With the mask, the numbers that the encoder makes of a word differ by at most "
         f"{write_small(masked)} of their usual size. Up to {ROUNDING} is rounding. Of the "
         f"translations {masked_changed:.0%} change. Without the mask, {open_changed:.0%} of the "
-        "translations change, and to hold none may.",
+        "translations change. To hold, none may change even without the mask.",
         fails=masked >= ROUNDING or masked_changed > 0,
         unless={"padding is masked": opened >= ROUNDING or open_changed > 0},
     )

@@ -88,9 +88,9 @@ def _add_sequence(setting: MeasurementSetting, found: Found) -> Found:
         "and without attention were trained, and a Transformer was compared with the fastest of "
         f"them. On texts of {long} tokens the Transformer trains {_ratio(speeds, long):.1f} times "
         f"as fast. On texts of {short} tokens it trains {_ratio(speeds, short):.1f} times as fast, "
-        "where 1 means equally fast. Then only the encoders were compared, with a faster recurrent "
-        f"layer, that of PyTorch. On texts of {long} tokens the Transformer's encoder is "
-        f"{_ratio(encoders, long):.1f} times as fast",
+        "where 1 means equally fast. Then only the encoders were compared, that of the Transformer "
+        "with PyTorch's recurrent layer, which is faster than the one trained here. On texts of "
+        f"{long} tokens the Transformer's encoder is {_ratio(encoders, long):.1f} times as fast",
         f" Models of equal size, d = {WIDTH}, one layer on either side, make updates on "
         f"batches of about {TOKENS:,} source and as many target letters, all of one length. "
         "Next to them only encoders, forward and backward: the cell of this project, a loop in "
@@ -136,7 +136,7 @@ def judge(races: Cells) -> Verdict:
         f"All {judged['length']} words at once are {judged['speedup']:.1f} times as fast as word "
         f"by word. That length, about a sentence, was chosen before measuring. Massive means at "
         f"least {MASSIVE:.0f} times. Both ways must give the same gradients, and they differ by at "
-        f"most {write_small(off)} times their size, which is rounding up to {write_small(SAME)}.",
+        f"most {write_small(off)} times their size. Up to {write_small(SAME)} is rounding.",
         fails=off > SAME or judged["speedup"] < MASSIVE,
     )
 

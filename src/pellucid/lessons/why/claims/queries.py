@@ -79,8 +79,9 @@ _SAID = {
 }
 """Ways in a sentence."""
 _ALONE = (
-    "In one attention and nothing else, the score of two words without the matrices is the product "
-    "of their embeddings, which no sentence changes. "
+    "Static is read as: decided by the embeddings only. In one attention and nothing else this "
+    "needs no measurement: without the matrices, the score of two words is the product of their "
+    "embeddings. In a whole model it should lead to worse translations. "
 )
 _TEXTS = {"lists": "lists of animals", "pronouns": "sentences with pronouns"}
 
@@ -95,10 +96,11 @@ def measure(setting: MeasurementSetting) -> Found:
     random = say_seeds(lists.all("exact", way=RANDOM), ".0%")
     return Found(
         "there, without the three matrices, the score of a pair such as river and bank is the "
-        "product of their embeddings. So it is the same in every sentence, and the same from bank "
-        "to river. With the matrices, training decides which word looks at which. But in a whole "
-        "model the other layers can take over their work. Tiny translators learned lists of "
-        "animals. "
+        "product of their embeddings. So nothing else decides it, and river looks at bank as much "
+        "as bank at river. With the matrices, training can change the score and leave the "
+        "embeddings as they are, and river may look at bank but not bank at river. But in a whole "
+        "model the other layers can take over the work of the matrices. Tiny translators learned "
+        "lists of animals, and others learned sentences with pronouns, which are in the table. "
         "In those without a matrix the feed-forward layers are wider, so that all have the same "
         "number of parameters. With all three matrices, they translate "
         f"{right[ALL]} of new lists correctly. Without the matrix of the values they translate "
@@ -154,9 +156,7 @@ def judge(cells: Cells, other: str, alone: str = "") -> Verdict:
         "text, fails otherwise"
     )
     if alone:
-        rule += (
-            f"; for {alone} it holds anyway: x·x of two embeddings is the same in every sentence"
-        )
+        rule += f"; for {alone} it holds anyway: x·x of two embeddings depends on nothing else"
     shares = "".join(_say_shares(cells.where(text=text), other) for text in cells.values("text"))
     reason = (
         f"{_ALONE * bool(alone)}Tiny translators were trained {_SAID[other]}.{shares} To hold, at "

@@ -80,9 +80,10 @@ def measure(setting: MeasurementSetting) -> Found:
     share = {kind: untrained.mean("share", kind=kind, depth=most) for kind in kinds}
     found = Found(
         f"in a network of {most} layers, the gradient of the first layer was compared with that in "
-        "a network of one layer. Without residual connections and norms, it is "
-        f"{write_small(share[NEITHER])} times as large. With norms, which rescale the vectors in "
-        f"each layer, it is {write_small(share[NORM])} times as large. With both it is "
+        "a network of the same kind with one layer. With neither residual connections nor norms, "
+        "it is "
+        f"{write_small(share[NEITHER])} times as large. With norms only, which rescale the vectors "
+        f"in each layer, it is {write_small(share[NORM])} times as large. With both it is "
         f"{write_small(share[BOTH])} times as large.{_say_explosion(untrained, most)} But norms "
         "alone are not enough. Without residual connections all words of a sentence get the same "
         "vector",
@@ -167,9 +168,10 @@ def judge_gradient(untrained: Cells) -> Verdict:
         ),
         "Compared with a network of one layer, the gradient of the first of "
         f"{untrained.values('depth')[-1]} layers is {write_small(kept[NEITHER])} times as large "
-        f"without residual connections and norms. Below {VANISHED} it has vanished. With norms "
-        f"only it is {write_small(kept[NORM])} times as large, and to hold it must have vanished "
-        f"there, too. With both it is {write_small(kept[BOTH])} times as large, and must be "
+        f"with neither residual connections nor norms. Below {VANISHED} it has vanished. With "
+        f"norms only it is {write_small(kept[NORM])} times as large, and to hold it must have "
+        f"vanished there, too. With both it is {write_small(kept[BOTH])} times as large, and must "
+        f"be "
         f"{ALIVE} or more.",
         fails=kept[BOTH] < ALIVE or not lost,
         unless=_needs(lost),
@@ -198,9 +200,12 @@ def judge_knowledge(untrained: Cells, trained: Cells) -> Verdict:
         f"With residual connections and norms, networks of {learned} layers translate "
         f"{right[BOTH]:.0%} of new sentences correctly. With norms only they translate "
         f"{right[NORM]:.0%}. With neither they translate {right[NEITHER]:.0%}. Half as many or "
-        "fewer count as lost. It is also lost if the words of a sentence differ at "
-        f"most {LOST} times as much as with both, after {near} layers. To hold, it must be so with "
-        "norms and without.",
+        "fewer means that knowledge is lost. A second sign of loss is that the words of a sentence "
+        f"become alike. That counts if, after {near} layers, their vectors differ at most {LOST} "
+        f"times as much as with both. With norms only it is "
+        f"{write_small(left[NORM] / left[BOTH])} times, with "
+        f"neither {write_small(left[NEITHER] / left[BOTH])} times. To hold, there must be a sign "
+        "of loss in both kinds of networks without residual connections.",
         fails=not lost,
         unless=_needs(lost),
     )

@@ -80,9 +80,10 @@ def measure(setting: MeasurementSetting) -> Found:
         "softmax of a typical query is left with "
         f"{_left(softmax, 'independent', RAW):.1%} of the gradient that it has with size "
         f"{WIDTHS[0]}. With the division it has {_left(softmax, 'independent', SCALED):.0%} of it. "
-        "But if one of the keys equals the query, as where a word meets itself, "
-        f"{write_small(_left(softmax, 'alike', SCALED))} of the gradient with size {WIDTHS[0]} is "
-        "left, although the score is divided",
+        "But if one of the keys equals the query, as where a word meets itself, the division does "
+        f"not help: the gradient with size {WIDTHS[-1]} is then "
+        f"{write_small(_left(softmax, 'alike', SCALED))} times that with size {WIDTHS[0]}, both "
+        "with a key that equals the query",
         f"Queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys. The gradient is "
         "the Frobenius norm of the softmax's Jacobian diag(w) − wwᵀ. The entropy is 1 if all "
         "weights are even and 0 if one key has all. In the second table one of the keys equals the "
@@ -203,7 +204,7 @@ def judge(cells: Cells) -> Verdict:
         f"{cells.values('width')[-1]}? With the division it is {scaled:.0%}. To hold, it must be "
         f"{STAYS:.0%} or more. Without the division it is {raw:.1%}, and must be at most "
         f"{FALLS:.0%}. To hold, {STAYS:.0%} must also be left with the division if a key equals "
-        f"the query, where it is {write_small(alike)}.",
+        f"the query, where it is {write_small(100 * alike)}%.",
         fails=scaled < STAYS or raw > FALLS,
         unless={"queries and keys are independent, as before training": alike < STAYS},
     )

@@ -132,11 +132,12 @@ def judge_map_distance(order: Cells) -> Verdict:
             f"{kind}: same words {word:.0%}, same places {place:.0%}"
             for kind, (word, place) in found.items()
         ),
-        "If “then” is put in front of a sentence, all its words move by one place. In tiny "
-        "translators with sines and cosines, each pair of words then has other weights than "
-        f"before: {by_word:.0%} of the weight differs. If pairs that stand at the same two places "
-        f"are compared, {by_place:.0%} differs. To hold, the first number must be smaller: then "
-        "weights follow the words, not the places.",
+        "If “then” is put in front of a sentence, all its words move by one place. Do the "
+        "attention weights move with them? In tiny translators with sines and cosines, each pair "
+        "of words was followed to its new places: of the weight between them, "
+        f"{by_word:.0%} changed. Then the same two places were compared, where other words stand "
+        f"now: {by_place:.0%} changed. To hold, the first number must be smaller. It need not be "
+        "0.",
         fails=by_word >= by_place,
     )
 

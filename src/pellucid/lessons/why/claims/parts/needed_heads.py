@@ -88,8 +88,9 @@ def add_needed_heads(setting: MeasurementSetting, found: Found) -> Found:
         "sentences, and heads were removed one after another, each time the one that these "
         "sentences need least. "
         f"{each_seed(say_seeds(free))}, {say_seeds(free)} can be removed, and {_SAME}. "
-        f"{'The same head goes' if is_same else 'Which head goes'} first "
-        f"{'with each seed' if is_same else 'depends on the seed'}",
+        f"{'The same head' if is_same else 'Which head'} is needed least "
+        f"{'with each seed' if is_same else 'depends on the seed'}. The table also has tiny "
+        "networks with one head instead of several, and says how differently two heads attend",
         f" Number of heads: tiny models of width {WIDTH}, whose heads share "
         f"it, learn lists of animals and pronouns; learned means a training loss below {LEARNED} "
         "nats. Distance: the share of its weight that one head gives to other words than another "
@@ -122,14 +123,15 @@ def judge_number(cells: Cells) -> Verdict:
         f"holds if one head needs {FASTER} times the updates of {several} heads that share its "
         "width, or more, in every text; fails otherwise",
         "; ".join(f"{text}: one head needs × {write(ratio)}" for text, ratio in ratios.items()),
-        "Are several heads of use? Tiny networks with one head were compared with networks of "
-        f"{several} heads that share its width. "
+        "If several heads are of use, a network with one head should take longer to learn. Tiny "
+        f"networks with one head were compared with networks of {several} heads that share its "
+        "width. "
         + " ".join(
             f"To learn {_TEXTS[text]}, one head needs {say_seeds(ratio, '.2f')} times the "
             "updates, seed by seed."
             for text, ratio in ratios.items()
         )
-        + f" To hold, it must be {FASTER} times or more, for both texts.",
+        + f" To hold, it must be {FASTER} times or more for both texts: one text is not enough.",
         fails=min(map(fmean, ratios.values())) < FASTER,
     )
 
@@ -154,12 +156,14 @@ def judge_head_distance(packaged: Cells, tiny: Cells) -> Verdict:
             f"{name}: {trained:.2f} trained, {untrained:.2f} untrained"
             for name, (trained, untrained) in means.items()
         ),
-        f"Two heads of a layer of `demo` place {means['packaged'][0]:.0%} of their attention on "
-        "different words. In an untrained network of the same shape, whose matrices are random, it "
-        f"is {means['packaged'][1]:.0%}. In tiny networks it is {means['tiny'][0]:.0%} after "
-        f"training. Before training it is {means['tiny'][1]:.0%}. Random matrices "
-        "already differ. So to hold, heads must differ more after training, in `demo` and in tiny "
-        "networks.",
+        "The numbers in Q, K and V of two heads always differ, since the random numbers that the "
+        "matrices begin with do. So the question became: does training make two heads of a layer "
+        "attend more differently? Of the attention of one head, "
+        f"{means['packaged'][0]:.0%} would have to move to other words to equal that of another "
+        "head, on average in `demo`. With random matrices in the same network it is "
+        f"{means['packaged'][1]:.0%}. In tiny networks it is {means['tiny'][0]:.0%} after training "
+        f"and {means['tiny'][1]:.0%} before it. To hold, it must be more after training in `demo` "
+        "and in tiny networks.",
         fails=not any(is_more.values()),
         unless={
             condition: is_more[name] and not all(is_more.values())
