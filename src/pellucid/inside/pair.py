@@ -129,24 +129,42 @@ class PairData(HasPieces):
         else:
             probe = self.read(probe)
         pair = self if source_ids is None else replace(self, source_ids=tuple(source_ids))
-        source_1S = self.to_tensor([pair.source_ids])
         noting = None if probe is None else Noting(probe)
         if noting is not None:
             noting.begin(pair)
-        logits_1TV: Tensor = self.model(source_1S, self.to_tensor([self.read_ids]), probe=noting)
+        logits_TV = pair._run(noting)[0]
         if noting is not None:
             noting.warn()
+        return logits_TV
+
+    def logits_of_copies(self, probe: Probe, count: int) -> Tensor:
+        """Run copies of the pair as one batch: ``logits_NTV``.
+
+        Args:
+            probe: sees the results of all N copies along the first axis, and may change each in
+                another way. It takes the place of changes that the pair has.
+            count: N.
+
+        Raises:
+            InputError: they are not finite.
+        """
+        return self._run(probe, count)
+
+    def _run(self, probe: Probe | None, count: int = 1) -> Tensor:
+        source_NS = self.to_tensor([self.source_ids] * count)
+        target_NT = self.to_tensor([self.read_ids] * count)
+        logits_NTV: Tensor = self.model(source_NS, target_NT, probe=probe)
         # One number that is not finite makes this sum so, which is cheaper than a test of each.
-        if not math.isfinite(logits_1TV.detach().logsumexp(dim=-1).sum()):
+        if not math.isfinite(logits_NTV.detach().logsumexp(dim=-1).sum()):
             if probe is None:
                 raise InputError(OVERFLOW)
             # Without the changes: if the model itself overflows, that error is the right one.
-            replace(self, changes=None).logits(source_ids=source_ids)
+            self._run(None)
             raise InputError(
                 "The logits must be finite numbers, but with these changes they are not. Change "
                 "less."
             )
-        return logits_1TV[0]
+        return logits_NTV
 
     def log_probabilities(
         self, *, probe: GivenChanges | None = None, source_ids: Sequence[int] | None = None

@@ -14,6 +14,7 @@ from torch import Tensor
 import pellucid
 from pellucid.errors import DataError, InputError
 from pellucid.inside import Pair, measure, patch, patch_corpus
+from pellucid.inside.patches import two_runs
 from pellucid.translate.translator import Translator
 
 A, B = (f"The {one} came out of the oven and it tasted good." for one in ("pizza", "cake"))
@@ -42,6 +43,18 @@ def test_patch_asks_about_a_word_as_the_command_does(
     assert patch(*pairs, why=number, other="il").title == found.title
     again = pairs[1].patch(pairs[0], why="elle", other="il")
     np.testing.assert_array_equal(again.matrix, found.matrix)
+
+
+@pytest.mark.parametrize("site", ["encoder.0", "encoder.1.self.2.value", "decoder.0.cross.context"])
+def test_patches_of_a_batch_equal_patches_one_by_one(
+    pairs: tuple[Pair, Pair], site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = patch(*pairs, site, why="elle", other="il")
+    # A batch never has less than one sentence.
+    monkeypatch.setattr(two_runs, "MOST_TOKENS", 1)
+    alone = patch(*pairs, site, why="elle", other="il")
+    np.testing.assert_allclose(together.matrix, alone.matrix, atol=1e-12)
+    assert np.abs(together.matrix).max() > 0.01
 
 
 def test_patch_asks_about_a_row_or_a_metric(pairs: tuple[Pair, Pair]) -> None:

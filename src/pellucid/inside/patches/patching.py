@@ -261,8 +261,7 @@ def shares_of(
             return (list(places),)
         return (slice(None) if head is None else head, list(places))
 
-    def share(positions: Sequence[int]) -> float:
-        where = (index([pairs[one] for one in positions]), index(positions))
-        return task.share(vectors, {name: where}, place.readers)
-
-    return [share(group) for group in groups]
+    where = [{name: (index([pairs[one] for one in some]), index(some))} for some in groups]
+    if place.readers:
+        return [task.share(vectors, one, place.readers) for one in where]
+    return task.shares(vectors, where)

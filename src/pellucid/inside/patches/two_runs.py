@@ -37,6 +37,9 @@ from pellucid.inside.patches.patched_places import (
     OneArray,
 )
 
+MOST_TOKENS = 2048
+"""Tokens of the copies that run as one batch: enough to be fast, few enough for any memory."""
+
 FEWEST_NATS = 1e-6
 """Two sentences whose preferences differ by less have no difference to restore."""
 
@@ -157,7 +160,7 @@ class Patching:
         first, second = self.preferences
         if self.by_gradient:
             return self._slope(vectors, places) / (first - second)
-        put = _Put(vectors, places)
+        put = _Put(vectors, [places])
         if readers:
             senders = {name.rpartition(".")[0] for name in places}
             frozen = {name: one for name, one in self._outputs.items() if name[0] not in senders}
@@ -165,9 +168,34 @@ class Patching:
             self._preference(self.b, on_the_way)
             # Now the whole model runs, but only the readers know of the sender.
             wholes = {reader.name: _whole(reader.head) for reader in readers}
-            put = _Put(on_the_way.found, wholes)
+            put = _Put(on_the_way.found, [wholes])
         changed = self._preference(self.b, put)
         return (changed - second) / (first - second)
+
+    def shares(
+        self, vectors: Mapping[str, Tensor], places: Sequence[Mapping[str, _Index]]
+    ) -> list[float]:
+        """Return the share that each of several patches restores, as `share` does one by one.
+
+        Without readers or gradients, copies of B run as batches, each with another patch.
+
+        Args:
+            vectors: arrays of A by name.
+            places: for each patch and name, where in A's and in B's array.
+        """
+        if self.by_gradient or self.b.changes is not None:
+            # A change may carry something from one run to the next.
+            return [self.share(vectors, one) for one in places]
+        first, second = self.preferences
+        read = self._read(self.b)
+        size = max(1, MOST_TOKENS // (len(read.source_ids) + len(read.target_ids)))
+        found: list[float] = []
+        for start in range(0, len(places), size):
+            some = places[start : start + size]
+            logits_NTV = read.logits_of_copies(_Put(vectors, some), len(some))
+            changed = [_number_of(self._judge(logits_TV[-1])) for logits_TV in logits_NTV]
+            found += [(one - second) / (first - second) for one in changed]
+        return found
 
     @cached_property
     def _outputs(self) -> dict[tuple[str, str], Tensor]:
@@ -217,12 +245,16 @@ class Patching:
 
     def _answer(self, pair: PairData, probe: object) -> Any:
         """Run a source with the beginning that both translations share."""
+        return self._judge(self._read(pair).logits(probe=probe)[-1])  # type: ignore[arg-type]
+
+    def _read(self, pair: PairData) -> PairData:
         # Both sentences read A's beginning, which is that of B up to this row.
-        read = replace(pair, target_ids=self.a.target_ids[: self.row + 1])
-        # Logits suffice: the logarithm of their sum cancels in the difference.
-        logits_V = read.logits(probe=probe)[-1]  # type: ignore[arg-type]
+        return replace(pair, target_ids=self.a.target_ids[: self.row + 1])
+
+    def _judge(self, logits_V: Tensor) -> Any:
         if self.metric is not None:
             return self.metric(logits_V)
+        # Logits suffice: the logarithm of their sum cancels in the difference.
         ids = self.a.target_ids[self.row], self.b.target_ids[self.row]
         return logits_V[ids[0]] - logits_V[ids[1]]
 
@@ -249,20 +281,23 @@ _Index = tuple[tuple[object, ...], tuple[object, ...]]
 
 
 class _Put:
-    """A probe that replaces parts of arrays."""
+    """A probe that replaces parts of arrays, in each sentence of a batch others."""
 
-    def __init__(self, vectors: Mapping[str, Tensor], places: Mapping[str, _Index]) -> None:
+    def __init__(
+        self, vectors: Mapping[str, Tensor], places: Sequence[Mapping[str, _Index]]
+    ) -> None:
         self._vectors = vectors
         self._places = places
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         name = f"{site}.{stage}"
-        if name not in self._places:
+        if not any(name in one for one in self._places):
             return None
-        source, target = self._places[name]
         changed = tensor.clone()
-        # There is one sentence in the batch.
-        changed[0][target] = self._vectors[name][source]  # type: ignore[index]
+        for copy, one in zip(changed, self._places, strict=True):
+            if name in one:
+                source, target = one[name]
+                copy[target] = self._vectors[name][source]  # type: ignore[index]
         return changed
 
 
