@@ -1,4 +1,4 @@
-"""Every task in TransformerLens: with its hooks, or by hand where its functions refuse the model.
+"""Every task in TransformerLens, with its hooks; what its functions refuse is done by hand.
 
 A grid is patched in batches: line i of a batch has the vector of position i.
 """
