@@ -308,7 +308,7 @@ def write_beside(text: str) -> str:
             cells += [str(numbers["statements"]), f"{1000 * numbers['seconds']:.3g}"]
         largest = max(one.get("difference", 0.0) for one in task["tools"].values())
         rows.append((task["title"], *cells, f"{largest:.0e}" if largest else "0"))
-    text = renew_table(text, "| task | Pellucid |", rows)
+    text = renew_table(text, "| task | Pellucid:", rows)
     versions = found["versions"]
     tools = f"TransformerLens {versions['transformer_lens']} and nnsight {versions['nnsight']}"
     opened = (

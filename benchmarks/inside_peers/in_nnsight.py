@@ -35,7 +35,6 @@ def cut_head(model: NNsight, question: Question) -> Tensor:
 
 
 def patch(model: NNsight, question: Question) -> Tensor:
-    layers = model.model.encoder.layers
     with model.trace(input_ids=question.clean_1S, decoder_input_ids=question.read_1T) as tracer:
         clean = tracer.cache(include_inputs=True)
         first = question.prefers(model.output.logits).save()
@@ -46,24 +45,22 @@ def patch(model: NNsight, question: Question) -> Tensor:
         "input_ids": question.changed_1S.repeat(len(each), 1),
         "decoder_input_ids": question.read_1T.repeat(len(each), 1),
     }
-    known = clean.model.model.encoder.layers
-    with model.trace(**batch):
-        layers[0].input[each, each] = known[0].input[0]
-        patched = question.prefers(model.output.logits).save()
-    rows = [patched]
-    for layer in range(2):
+    layers = model.model.encoder.layers
+    places = [(layer, slice(None)) for layer in layers]
+    for layer in layers:
+        heads = [slice(24 * head, 24 * head + 24) for head in range(4)]
+        places += [(layer.self_attn.out_proj, head) for head in heads]
+    rows = []
+    for module, part in places:
         with model.trace(**batch):
-            layers[layer].output[each, each] = known[layer].output[0]
+            module.input[each, each, part] = clean[module.path].input[0, :, part]
             patched = question.prefers(model.output.logits).save()
         rows.append(patched)
-    for layer in range(2):
-        for head in range(4):
-            part = slice(24 * head, 24 * head + 24)
-            with model.trace(**batch):
-                contexts = layers[layer].self_attn.out_proj.input
-                contexts[each, each, part] = known[layer].self_attn.out_proj.input[0, :, part]
-                patched = question.prefers(model.output.logits).save()
-            rows.append(patched)
+    # No module has what leaves the last layer as its only input.
+    with model.trace(**batch):
+        layers[1].output[each, each] = clean[layers[1].path].output[0]
+        patched = question.prefers(model.output.logits).save()
+    rows.insert(2, patched)
     return (torch.stack(rows) - second) / (first - second)
 
 

@@ -44,14 +44,11 @@ def patch(model: TransformerBridge, question: Question) -> Tensor:
     each = torch.arange(question.changed_1S.shape[1])
     sources = question.changed_1S.repeat(len(each), 1)
     read = question.read_1T.repeat(len(each), 1)
-    residual = (
-        "encoder_blocks.0.hook_in",
-        "encoder_blocks.0.hook_out",
-        "encoder_blocks.1.hook_out",
-    )
-    places = [(name, slice(None)) for name in residual]
-    for layer in range(2):
-        places += [(f"encoder_blocks.{layer}.attn.hook_z", head) for head in range(4)]
+    places = [
+        ("encoder_blocks.0.hook_in", slice(None)),
+        *((f"encoder_blocks.{layer}.hook_out", slice(None)) for layer in range(2)),
+        *((f"encoder_blocks.{layer}.attn.hook_z", head) for layer in range(2) for head in range(4)),
+    ]
     rows = []
     for name, head in places:
 
