@@ -1,12 +1,13 @@
-"""Run the cells of notebook.ipynb, in order, and write what they show into it.
+"""Run the cells of the notebooks, in order, and write what they show into them.
 
-    python docs/make_notebook.py
+    python docs/make_notebook.py [notebook] [course]
 
 Only the standard library is needed. A cell shows what it prints, then the value of its last line.
 """
 
 from __future__ import annotations
 
+import argparse
 import ast
 import contextlib
 import io
@@ -14,7 +15,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-NOTEBOOK = Path(__file__).parent / "notebook.ipynb"
+NOTEBOOKS = {name: Path(__file__).with_name(f"{name}.ipynb") for name in ("notebook", "course")}
 
 
 def run(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
@@ -57,6 +58,15 @@ def completed(notebook: dict[str, Any]) -> dict[str, Any]:
     return {**notebook, "cells": cells}
 
 
+def main() -> None:
+    """Run the notebooks that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("notebooks", nargs="*", choices=[[], *NOTEBOOKS], metavar="NOTEBOOK")
+    for name in parser.parse_args().notebooks or NOTEBOOKS:
+        path = NOTEBOOKS[name]
+        found = completed(json.loads(path.read_text(encoding="utf-8")))
+        path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    found = completed(json.loads(NOTEBOOK.read_text(encoding="utf-8")))
-    NOTEBOOK.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    main()

@@ -1,10 +1,12 @@
-"""Write the tables of pronouns.md and ten-tasks.md, and the sentences that follow from them.
+"""Write the tables of some pages, and the sentences that follow from them.
 
     python benchmarks/pronouns.py --count 400 --choose 150 --write
-    python docs/make_tables.py [pronouns] [ten-tasks]
+    python benchmarks/beside.py
+    python docs/make_tables.py [pronouns] [ten-tasks] [measured]
 
-The first measures pronouns, in some minutes; its newest file of results is read. The ten tasks are
-measured here, in about as long.
+The first two measure, in some minutes; their newest files of results are read. The ten tasks are
+measured here, in about as long. Of measured.md only the part on TransformerLens and nnsight is
+written.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pages", nargs="*", choices=[[], *PAGES], metavar="PAGE")
     for name in parser.parse_args().pages or PAGES:
-        path = DOCS / "guides" / f"{name}.md"
+        path = next(DOCS.rglob(f"{name}.md"))
         path.write_text(PAGES[name](path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
@@ -293,6 +295,37 @@ def write_patches(text: str, translator: pellucid.Translator) -> str:
     return put(text, r"Over \d+ minimal pairs \*it\*(?:.|\n)*?\]\.(?=\n)", fill(new))
 
 
+def write_beside(text: str) -> str:
+    """Write what `benchmarks/beside.py` measured last into the page."""
+    path = max(RESULTS.glob("*-beside.json"))
+    found = json.loads(path.read_text(encoding="utf-8"))
+    tasks = {one["task"]: one["tools"] for one in found["tasks"]}
+    rows = []
+    for task in found["tasks"]:
+        cells = []
+        for tool in ("pellucid", "transformer_lens", "nnsight"):
+            numbers = task["tools"][tool]
+            cells += [str(numbers["statements"]), f"{1000 * numbers['seconds']:.3g}"]
+        largest = max(one.get("difference", 0.0) for one in task["tools"].values())
+        rows.append((task["title"], *cells, f"{largest:.0e}" if largest else "0"))
+    text = renew_table(text, "| task | Pellucid:", rows)
+    versions = found["versions"]
+    tools = f"TransformerLens {versions['transformer_lens']} and nnsight {versions['nnsight']}"
+    opened = (
+        f"{tools} open the packaged model through its export to MarianMT (Transformers "
+        f"{versions['transformers']}). Medians of {found['rounds']} rounds in turn, one thread of "
+        f"a busy machine, {found['date']} ([result](../benchmarks/results/{path.name}))."
+    )
+    text = put(text, r"TransformerLens [\d.]+ and nnsight(?:.|\n)*?\)\)\.(?=\n)", fill(opened))
+    grid = {name: one["seconds"] for name, one in tasks["patch"].items()}
+    faster = [grid["pellucid"] / grid[name] for name in ("transformer_lens", "nnsight")]
+    said = (
+        f"The grid takes Pellucid {faster[0]:.1f} times as long as TransformerLens and "
+        f"{faster[1]:.1f} times as long as nnsight"
+    )
+    return put(text, r"The grid takes Pellucid(?:.|\n)*?nnsight(?=:)", said)
+
+
 def signed(number: float) -> str:
     """Write a change with one digit and a minus sign of its own."""
     return f"{number:.1f}".replace("-", "−")
@@ -312,7 +345,7 @@ def put(text: str, pattern: str, new: str, *, keep: bool = False) -> str:
     return text
 
 
-PAGES = {"pronouns": write_pronouns, "ten-tasks": write_ten_tasks}
+PAGES = {"pronouns": write_pronouns, "ten-tasks": write_ten_tasks, "measured": write_beside}
 
 
 if __name__ == "__main__":

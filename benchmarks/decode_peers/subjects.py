@@ -102,7 +102,7 @@ def make_random(name: str, folder: Path) -> Bundle:
             "max_target_length": MAX_LENGTH,
         }
     )
-    tokenizer = SentencePieceTokenizer(TokenizerConfig(), *[_numbered_words(size)] * 2)
+    tokenizer = SentencePieceTokenizer(TokenizerConfig(), *[numbered_words(size)] * 2)
     ids = tokenizer.config
     model = Transformer(config, has_output_bias=True)
     initialize(model, 1)
@@ -199,7 +199,7 @@ def _sentences(
     ]
 
 
-def _numbered_words(size: int) -> SubwordVocabulary:
+def numbered_words(size: int) -> SubwordVocabulary:
     """Make a SentencePiece model whose words are numbers, which every system can read."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(

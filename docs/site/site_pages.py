@@ -155,7 +155,7 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
     text = source[0]
     if docname in LISTS:
         text = contents(text, LISTS[docname])
-    elif docname == "notebook":
+    elif docname in ("notebook", "course"):
         text = notebook(text)
     elif docname == "page":
         text = text.replace("<!-- live -->", live("view=translate"))

@@ -73,6 +73,10 @@ class HeadAddress:
         levels = (self.part, self.layer, self.kind, self.head)[: self.depth]
         return ".".join("*" if one is None else str(one) for one in levels)
 
+    def __format__(self, spec: str) -> str:
+        """Fill columns as text does: ``f"{head:20}"``."""
+        return format(str(self), spec)
+
     @property
     def is_one_head(self) -> bool:
         """True if it names a single head."""

@@ -185,6 +185,12 @@ def test_replaced_weights_are_taken_as_they_are_within_the_mask(pair: Pair) -> N
     np.testing.assert_array_equal(weights_LM, np.tril(np.full((length, length), 0.25)))
 
 
+def test_place_in_a_column_is_filled_as_text_is() -> None:
+    assert f"{Place('decoder', 1, 'cross', 3):19}|" == "decoder.1.cross.3  |"
+    edge = Place("encoder", 0, "self", 2, 5, 7, is_edge=True)
+    assert f"{edge:>22}" == "  encoder.0.self.2:5>7"
+
+
 def test_replaced_weights_that_are_too_few_are_refused(pair: Pair) -> None:
     change = ReplaceWeights(Place("decoder", 0, "cross", 0), np.ones((2, 3)))
     with pytest.raises(InputError, match="at least 8 rows and 9 columns"):
