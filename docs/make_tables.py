@@ -320,10 +320,10 @@ def write_beside(text: str) -> str:
     grid = {name: one["seconds"] for name, one in tasks["patch"].items()}
     faster = [grid["pellucid"] / grid[name] for name in ("transformer_lens", "nnsight")]
     said = (
-        f"The grid takes Pellucid {faster[0]:.1f} times as long as TransformerLens and "
+        f"A patching grid takes Pellucid {faster[0]:.1f} times as long as TransformerLens and "
         f"{faster[1]:.1f} times as long as nnsight"
     )
-    return put(text, r"The grid takes Pellucid(?:.|\n)*?nnsight(?=:)", said)
+    return put(text, r"A patching grid takes Pellucid(?:.|\n)*?nnsight(?=:)", said)
 
 
 def signed(number: float) -> str:
