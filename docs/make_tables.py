@@ -18,6 +18,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from page_tables import put, renew_table
+
 import pellucid
 from pellucid.corpora import make_split
 from pellucid.evaluation.word_links import GoldLinks
@@ -296,20 +298,6 @@ def write_patches(text: str, translator: pellucid.Translator) -> str:
 def signed(number: float) -> str:
     """Write a change with one digit and a minus sign of its own."""
     return f"{number:.1f}".replace("-", "−")
-
-
-def renew_table(text: str, heading: str, rows: Iterable[Sequence[str]]) -> str:
-    """Put other rows below the heading of a table."""
-    body = "".join(f"| {' | '.join(row)} |\n".replace("|  |", "| |") for row in rows)
-    return put(text, rf"(?<=\n)({re.escape(heading)}.*\n\|[-| :]+\|\n)(?:\|.*\n)+", body, keep=True)
-
-
-def put(text: str, pattern: str, new: str, *, keep: bool = False) -> str:
-    """Replace the one place that has a pattern; its first group stays before it with ``keep``."""
-    text, count = re.subn(pattern, lambda match: f"{match[1] if keep else ''}{new}", text)
-    if count != 1:
-        raise SystemExit(f"The page must have one place such as {pattern}, but has {count}.")
-    return text
 
 
 PAGES = {"pronouns": write_pronouns, "ten-tasks": write_ten_tasks}
