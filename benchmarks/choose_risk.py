@@ -1,0 +1,302 @@
+"""Choose by minimum Bayes risk among the translations of one model, or of several seeds.
+
+    MULTI30K=DIR python benchmarks/choose_risk.py RUN [RUN ...] --folder build/risk
+
+Each RUN is a model of `multi30k-en-fr-lowercased` with another seed. Of each sentence every model
+and their ensemble write their best translations (a beam) and some drawn ones (samples). The chosen
+translation is the one whose expected utility is highest: its mean chrF or BLEU against all others
+of the list, each weighted equally or by its probability (Kumar and Byrne 2004; Eikema and Aziz
+2020). It is compared with the search that the guide recommends, a beam of 5, by the same models.
+
+All settings are measured on validation. The best one of each kind of model (single, ensemble) is
+then scored once on test_2016_flickr, with the p value of a paired bootstrap. Lists are kept in the
+folder: what is there is not translated again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from side_by_side.machine import describe
+from similar_texts import read
+
+import pellucid
+from pellucid.evaluation.corpus_scores import compare, evaluate_corpus
+from pellucid.evaluation.statistics import Scoring
+
+RESULTS = Path(__file__).parent / "results"
+SPLITS = ("val", "test_2016_flickr")
+ENSEMBLE = "ensemble"
+TOGETHER = "all seeds"
+"""The lists of single models, put together."""
+BASELINE = "beam 5"
+LIMIT = 0.5
+"""The BLEU that a choice must gain to become an option of `translate`."""
+DRAWN = {"sample": True, "top_p": 0.95}
+
+
+class Candidate(NamedTuple):
+    """A translation and the model's log-probability of it."""
+
+    text: str
+    log_probability: float
+
+
+Lists = list[list[Candidate]]
+"""The candidates of each sentence, the best first."""
+
+Place = tuple[str, str]
+"""A model, or several, and a search."""
+
+
+def chrf_grams(text: str) -> list[Counter[str]]:
+    """Count the sequences of one to six characters, spaces left out, as chrF does."""
+    letters = text.replace(" ", "")
+    return [
+        Counter(letters[at : at + size] for at in range(len(letters) - size + 1))
+        for size in range(1, 7)
+    ]
+
+
+def chrf(hypothesis: Sequence[Counter[Any]], reference: Sequence[Counter[Any]]) -> float:
+    """Return the mean over lengths of F with beta 2, from 0 to 1.
+
+    Source:
+        Popović 2015, "chrF: character n-gram F-score for automatic MT evaluation".
+    """
+    scores = []
+    for ours, theirs in zip(hypothesis, reference, strict=True):
+        num_ours = ours.total()
+        num_theirs = theirs.total()
+        if num_ours + num_theirs == 0:
+            continue
+        same = (ours & theirs).total()
+        scores.append(5 * same / (num_ours + 4 * num_theirs))
+    return sum(scores) / len(scores) if scores else 1.0
+
+
+def bleu_grams(text: str) -> list[Counter[tuple[str, ...]]]:
+    """Count the sequences of one to four words."""
+    words = text.split()
+    return [
+        Counter(tuple(words[at : at + size]) for at in range(len(words) - size + 1))
+        for size in range(1, 5)
+    ]
+
+
+def bleu(hypothesis: Sequence[Counter[Any]], reference: Sequence[Counter[Any]]) -> float:
+    """Return BLEU of one sentence, from 0 to 1, one added to the counts of two words and more.
+
+    Source:
+        Lin and Och 2004, "ORANGE: a Method for Evaluating Automatic Evaluation Metrics".
+    """
+    length = hypothesis[0].total()
+    if length == 0:
+        return 0.0
+    logs = 0.0
+    for size, (ours, theirs) in enumerate(zip(hypothesis, reference, strict=True)):
+        added = int(size > 0)
+        same = (ours & theirs).total() + added
+        if same == 0:
+            return 0.0
+        logs += math.log(same / (ours.total() + added)) / 4
+    shortness = min(0.0, 1 - reference[0].total() / length)
+    return math.exp(logs + shortness)
+
+
+UTILITIES: dict[str, tuple[Callable[[str], Any], Callable[[Any, Any], float]]] = {
+    "chrf": (chrf_grams, chrf),
+    "bleu": (bleu_grams, bleu),
+}
+WEIGHTS = ("equal", "probability")
+
+
+def weigh(candidates: Sequence[Candidate], weights: str) -> dict[str, float]:
+    """Return the weight of each different text; they sum to 1.
+
+    Equal weights count a text as often as it was drawn. Probabilities are those of the model, so
+    a text that several lists hold counts once, with its largest.
+    """
+    if weights == "equal":
+        counts = Counter(one.text for one in candidates)
+        return {text: count / len(candidates) for text, count in counts.items()}
+    largest = max(one.log_probability for one in candidates)
+    raw: dict[str, float] = {}
+    for one in candidates:
+        weight = math.exp(one.log_probability - largest)
+        raw[one.text] = max(weight, raw.get(one.text, 0.0))
+    total = sum(raw.values())
+    return {text: one / total for text, one in raw.items()}
+
+
+def choose(candidates: Sequence[Candidate], utility: str, weights: str) -> str:
+    """Return the text with the highest expected utility; of equal ones the first."""
+    weighed = weigh(candidates, weights)
+    count, compare_counts = UTILITIES[utility]
+    grams = {text: count(text) for text in weighed}
+
+    def expected(text: str) -> float:
+        return sum(
+            weight * compare_counts(grams[text], grams[other]) for other, weight in weighed.items()
+        )
+
+    return max(weighed, key=expected)
+
+
+def write_lists(
+    translator: pellucid.Translator, sources: Sequence[str], path: Path, how: dict[str, Any]
+) -> tuple[Lists, float]:
+    """Translate, or read what an earlier call wrote; return the lists and the seconds they took."""
+    if not path.is_file():
+        began = time.process_time()
+        found = translator.translate(list(sources), **how)
+        lists = [[(one.text, one.log_probability) for one in line.hypotheses] for line in found]
+        kept = {"seconds": time.process_time() - began, "lists": lists}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    return [[Candidate(*one) for one in line] for line in kept["lists"]], kept["seconds"]
+
+
+def joined(several: Sequence[Lists]) -> Lists:
+    """Put the lists of several models together, sentence by sentence."""
+    return [[one for line in lines for one in line] for lines in zip(*several, strict=True)]
+
+
+def gather(
+    runs: Sequence[str], split: str, options: argparse.Namespace
+) -> dict[Place, tuple[Lists, float]]:
+    """Return the lists of each model and search, with the processor seconds that they took."""
+    sources = read(f"{split}.lc.norm.tok.en.gz")[: options.lines]
+    searches: dict[str, dict[str, Any]] = {
+        BASELINE: {"beam": 5},
+        f"beam {options.n_best}": {"beam": options.n_best, "n_best": options.n_best},
+        f"{options.samples} samples": {**DRAWN, "n_best": options.samples},
+    }
+    models: dict[str, tuple[str, ...]] = {
+        f"seed {at}": (run,) for at, run in enumerate(runs, start=1)
+    }
+    if len(runs) > 1:
+        models[ENSEMBLE] = tuple(runs)
+    found: dict[Place, tuple[Lists, float]] = {}
+    for model, (run, *more) in models.items():
+        translator = pellucid.load(run, ensemble=more, threads=options.threads)
+        for search, how in searches.items():
+            path = options.folder / f"{split}, {model}, {search}.json"
+            found[model, search] = write_lists(translator, sources, path, how)
+            print(f"{split}: {model}, {search}, {found[model, search][1]:.0f} s", flush=True)
+    if len(runs) > 1:
+        for search in list(searches)[1:]:
+            parts = [found[f"seed {at}", search] for at in range(1, len(runs) + 1)]
+            lists = joined([one for one, _ in parts])
+            found[TOGETHER, search] = (lists, sum(seconds for _, seconds in parts))
+    return found
+
+
+def baseline_of(model: str, found: dict[Place, tuple[Lists, float]]) -> list[str]:
+    """Return the beam of 5 by the same models; for lists of all seeds it is the ensemble's."""
+    lists, _ = found[ENSEMBLE if model == TOGETHER else model, BASELINE]
+    return [line[0].text for line in lists]
+
+
+def score(texts: Sequence[str], references: Sequence[str]) -> float:
+    """Return the BLEU of tokenized text."""
+    return evaluate_corpus(texts, references, Scoring(is_tokenized=True)).bleu.score
+
+
+def rows_of(
+    found: dict[Place, tuple[Lists, float]], references: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Choose among all lists in all ways, and score each choice next to its baseline."""
+    for (model, search), (lists, seconds) in found.items():
+        row = {"model": model, "search": search, "seconds": seconds}
+        baseline = score(baseline_of(model, found), references)
+        if search == BASELINE:
+            yield {**row, "bleu": baseline}
+            continue
+        for utility, weights in product(UTILITIES, WEIGHTS):
+            began = time.process_time()
+            texts = [choose(line, utility, weights) for line in lists]
+            took = time.process_time() - began
+            bleu_of_chosen = score(texts, references)
+            yield {
+                **row,
+                "utility": utility,
+                "weights": weights,
+                "bleu": bleu_of_chosen,
+                "gain": bleu_of_chosen - baseline,
+                "seconds": seconds + took,
+            }
+
+
+def best_of(rows: Sequence[dict[str, Any]], *, single: bool) -> dict[str, Any] | None:
+    """Return the row with the largest gain, of single models or of several."""
+    fitting = [row for row in rows if "gain" in row and row["model"].startswith("seed") == single]
+    return max(fitting, key=lambda row: row["gain"], default=None)
+
+
+def score_once(
+    row: dict[str, Any], found: dict[Place, tuple[Lists, float]], references: Sequence[str]
+) -> dict[str, Any]:
+    """Score one setting next to its baseline, with the p value of the difference."""
+    lists, _ = found[row["model"], row["search"]]
+    chosen = [choose(line, row["utility"], row["weights"]) for line in lists]
+    baseline = baseline_of(row["model"], found)
+    result = compare(chosen, baseline, references, Scoring(is_tokenized=True)).bleu
+    setting = {key: row[key] for key in ("model", "search", "utility", "weights")}
+    scores = {"bleu": result.score, BASELINE: result.baseline, "p": result.p_value}
+    return {**setting, **scores, "gain": result.difference}
+
+
+def main() -> None:
+    """Measure on validation, choose there, score the test text once, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("runs", nargs="+", metavar="RUN")
+    parser.add_argument("--folder", type=Path, default=Path("build/risk"))
+    parser.add_argument("--n-best", type=int, default=12)
+    parser.add_argument("--samples", type=int, default=24)
+    parser.add_argument("--lines", type=int, help="of each text only so many (default: all)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--note", default="", help="about machine and models")
+    parser.add_argument("--out", type=Path, help="default: a dated file in results/")
+    options = parser.parse_args()
+    validation, test = (read(f"{split}.lc.norm.tok.fr.gz")[: options.lines] for split in SPLITS)
+    found = gather(options.runs, SPLITS[0], options)
+    rows = list(rows_of(found, validation))
+    for row in sorted(rows, key=lambda row: row["bleu"]):
+        print(json.dumps(row))
+    chosen = [row for single in (True, False) if (row := best_of(rows, single=single))]
+    found = gather(options.runs, SPLITS[1], options)
+    tests = [score_once(row, found, test) for row in chosen]
+    date = datetime.now(UTC).date().isoformat()
+    manifests = [
+        json.loads((Path(run) / "bundle" / "manifest.json").read_text()) for run in options.runs
+    ]
+    result = {
+        "date": date,
+        "command": f"python benchmarks/choose_risk.py RUN ... --n-best {options.n_best} "
+        f"--samples {options.samples}",
+        "machine": describe(),
+        "note": options.note,
+        "runs": [{**one["training"], **one["metrics"]} for one in manifests],
+        "validation": rows,
+        "test": tests,
+        "pays": any(row["gain"] >= LIMIT for row in chosen),
+    }
+    path = options.out or RESULTS / f"{date}-choose-risk.json"
+    path.write_text(json.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(json.dumps(tests, indent=2))
+    print(path)
+
+
+if __name__ == "__main__":
+    main()

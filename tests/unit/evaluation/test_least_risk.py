@@ -1,0 +1,78 @@
+"""The choice of least risk in ``benchmarks/choose_risk.py``."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+
+import choose_risk
+from choose_risk import Candidate, best_of, choose, joined, weigh
+
+TEXTS = (
+    "un homme fait du vélo .",
+    "un homme fait un vélo .",
+    "une femme lit un livre dans le parc .",
+    "le",
+)
+PAIRS = [(one, other) for one in TEXTS for other in TEXTS]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_utilities_equal_sacrebleu(one: str, other: str) -> None:
+    chrf = choose_risk.chrf(choose_risk.chrf_grams(one), choose_risk.chrf_grams(other))
+    wanted = CHRF(eps_smoothing=True).sentence_score(one, [other]).score
+    if one == other:
+        assert chrf == 1.0
+    elif min(len(one), len(other)) > 6:  # With shorter texts sacreBLEU leaves other lengths out.
+        assert 100 * chrf == pytest.approx(wanted, abs=1e-6)
+    bleu = choose_risk.bleu(choose_risk.bleu_grams(one), choose_risk.bleu_grams(other))
+    same = BLEU(tokenize="none", smooth_method="add-k", smooth_value=1, effective_order=False)
+    if min(len(one.split()), len(other.split())) >= 4 and bleu > 0:
+        assert 100 * bleu == pytest.approx(same.sentence_score(one, [other]).score, abs=1e-6)
+
+
+def test_chosen_text_is_the_one_that_others_resemble() -> None:
+    lonely = Candidate("une femme lit un livre .", -1.0)
+    crowd = [Candidate(f"un homme fait du vélo {end}", -2.0) for end in (".", "!", "là", "ici")]
+    for utility in choose_risk.UTILITIES:
+        assert choose([lonely, *crowd], utility, "equal") in [one.text for one in crowd]
+
+
+def test_weight_of_a_probable_text_wins() -> None:
+    probable = Candidate("une femme lit un livre .", -1.0)
+    crowd = [Candidate(f"un homme fait du vélo {end}", -11.0) for end in (".", "!", "là", "ici")]
+    assert choose([probable, *crowd], "chrf", "probability") == probable.text
+
+
+def test_weights_sum_to_one_and_count_repeated_texts() -> None:
+    candidates = [Candidate("a", -1.0), Candidate("b", -2.0), Candidate("a", -3.0)]
+    assert weigh(candidates, "equal") == {"a": pytest.approx(2 / 3), "b": pytest.approx(1 / 3)}
+    ours = 1 / (1 + math.exp(-1))
+    assert weigh(candidates, "probability") == {
+        "a": pytest.approx(ours),
+        "b": pytest.approx(1 - ours),
+    }
+
+
+def test_lists_of_models_are_joined_sentence_by_sentence() -> None:
+    one, two, three = (Candidate(text, -1.0) for text in "xyz")
+    assert joined([[[one], [two]], [[three], [one]]]) == [[one, three], [two, one]]
+
+
+def test_best_row_is_chosen_apart_for_single_models_and_several() -> None:
+    rows = [
+        {"model": "seed 1", "gain": 0.3},
+        {"model": "seed 2", "gain": 0.7},
+        {"model": "all seeds", "gain": 0.2},
+        {"model": "ensemble", "bleu": 61.0},
+    ]
+    assert best_of(rows, single=True) == rows[1]
+    assert best_of(rows, single=False) == rows[2]
+    assert best_of(rows[:2], single=False) is None
