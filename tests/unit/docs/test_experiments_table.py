@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
-sys.path.insert(0, str(ROOT / "docs"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "docs"))
 
 from make_experiments import HEADING, LOG, made_pages, read_verdicts, with_table
 
