@@ -156,7 +156,7 @@ def train(given: argparse.Namespace, steps: int, seed: int) -> dict[str, Any]:
         "seed": seed,
         "folder": str(folder),
         "validation_bleu": manifest["metrics"]["validation_bleu"],
-        "step": manifest["training"]["step"],
+        "best_step": manifest["training"]["step"],
         **clock.minutes(),
     }
     kept.write_text(json.dumps(found), encoding="utf-8")
