@@ -1,4 +1,4 @@
-"""Write the tables of measured.md and README of the result files in benchmarks/results.
+"""Write the tables of measured.md, README and the guide of training, of the result files in benchmarks/results.
 
     python docs/make_measured.py
 
@@ -17,7 +17,11 @@ import quality_tables
 import speed_tables
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "docs" / "measured.md", ROOT / "README.md")
+PAGES = (
+    ROOT / "docs" / "measured.md",
+    ROOT / "README.md",
+    ROOT / "docs" / "guides" / "training.md",
+)
 MARK = re.compile(r"^<!-- made: ([\w-]+) -->\n\n?(?:\|.*\n)+", re.MULTILINE)
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -35,6 +39,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "pipe": speed_tables.pipe_table,
     "serving": speed_tables.serving_table,
     "abuse": speed_tables.abuse_table,
+    "minutes": quality_tables.minutes_table,
     "training": speed_tables.training_table,
     "readme-quality": quality_tables.readme_quality,
     "readme-speed": speed_tables.readme_speed,
@@ -47,7 +52,7 @@ def with_tables(text: str) -> str:
 
 
 def main() -> None:
-    """Write both pages."""
+    """Write the pages."""
     for page in PAGES:
         page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -274,3 +274,59 @@ def study_table() -> str:
         (f"lines {of}, 4 heads", str(found["lines_that_differ"])),
     ]
     return table("| | |", "| --- | ---: |", rows)
+
+
+MINUTES = (5, 20, 60, 240)
+TEXTS = (("captions (Multi30k)", 29_000), ("real prose", 230_000))
+"""What the guide wants to know: cells that were not measured are open."""
+
+
+def minutes_table() -> str:
+    """Write what more minutes of training buy, by the size of the text."""
+    measured = [twenty_minutes(), *load("more-minutes")["rows"]]
+    cells = {(one["text"], one["pairs"], one["minutes"]): one for one in measured}
+    rows = []
+    for text, pairs in TEXTS:
+        for minutes in MINUTES:
+            row = cells.get((text, pairs, minutes))
+            first = (text, count(pairs), str(minutes))
+            rows.append((*first, *(("", "", "open", "", "") if row is None else bought(row))))
+    return table(
+        "| text | pairs | minutes | of a processor | updates | BLEU [95 %] | chrF | machine |",
+        "| --- | ---: | ---: | ---: | ---: | --- | --- | --- |",
+        rows,
+    )
+
+
+def twenty_minutes() -> dict[str, Any]:
+    """Return the cell of twenty minutes as an older file has it, without processor time."""
+    found = load("2026-11-27-one-table")
+    run = found["runs"][0]
+    return {
+        "date": found["date"],
+        "text": TEXTS[0][0],
+        "pairs": TEXTS[0][1],
+        "minutes": 20,
+        "processor_minutes": None,
+        "updates": run["steps"],
+        "test": run["evaluation"],
+        "threads": 1,
+        "machine": {"processor": "x86-64", "cores": 2, "instructions": ["avx2"]},
+        "note": "busy with other work",
+    }
+
+
+def bought(row: dict[str, Any]) -> Sequence[str]:
+    """Return what a cell measured."""
+    bleu = row["test"]["bleu"]
+    machine = row["machine"]
+    vectors = "AVX-512" if "avx512f" in machine["instructions"] else "AVX2"
+    threads = f"{row['threads'] or machine['torch_threads']} of {machine['cores']} threads"
+    note = f", {row['note']}" if row["note"] else ""
+    return (
+        "" if row["processor_minutes"] is None else f"{row['processor_minutes']:.1f}",
+        count(row["updates"]),
+        f"{bleu['score']:.1f} [{bleu['low']:.1f}, {bleu['high']:.1f}]",
+        f"{row['test']['chrf']['score']:.1f}",
+        f"{machine['processor']}, {vectors}, {threads}{note}, {row['date']}",
+    )
