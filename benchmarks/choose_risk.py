@@ -26,6 +26,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from side_by_side.machine import describe
 from similar_texts import read
 
@@ -55,69 +57,74 @@ class Candidate(NamedTuple):
 Lists = list[list[Candidate]]
 """The candidates of each sentence, the best first."""
 
+Counts = NDArray[np.float64]
 Place = tuple[str, str]
 """A model, or several, and a search."""
 
 
-def chrf_grams(text: str) -> list[Counter[str]]:
-    """Count the sequences of one to six characters, spaces left out, as chrF does."""
-    letters = text.replace(" ", "")
-    return [
-        Counter(letters[at : at + size] for at in range(len(letters) - size + 1))
-        for size in range(1, 7)
-    ]
+def overlaps(texts: Sequence[Sequence[str]], sizes: range) -> tuple[Counts, Counts]:
+    """Count the sequences that texts have in common, pair by pair.
+
+    Args:
+        texts: the letters or the words of each.
+        sizes: lengths of the sequences.
+
+    Returns:
+        For each length the sequences in common, (length, text, text), and those of each text,
+        (length, text).
+    """
+    common = []
+    totals = []
+    for size in sizes:
+        columns: dict[tuple[str, ...], int] = {}
+        counted = []
+        for text in texts:
+            grams = Counter(tuple(text[at : at + size]) for at in range(len(text) - size + 1))
+            counted.append({columns.setdefault(one, len(columns)): n for one, n in grams.items()})
+        counts = np.zeros((len(texts), len(columns)), np.int16)
+        for row, found in enumerate(counted):
+            counts[row, list(found)] = list(found.values())
+        common.append(np.minimum(counts[:, None], counts[None]).sum(axis=-1, dtype=np.float64))
+        totals.append(counts.sum(axis=-1, dtype=np.float64))
+    return np.array(common), np.array(totals)
 
 
-def chrf(hypothesis: Sequence[Counter[Any]], reference: Sequence[Counter[Any]]) -> float:
-    """Return the mean over lengths of F with beta 2, from 0 to 1.
+def chrf(texts: Sequence[str]) -> Counts:
+    """Return chrF of each text (row) against each other one (column), from 0 to 1.
+
+    It is the mean over lengths of F with beta 2; lengths that neither text has do not count.
 
     Source:
         Popović 2015, "chrF: character n-gram F-score for automatic MT evaluation".
     """
-    scores = []
-    for ours, theirs in zip(hypothesis, reference, strict=True):
-        num_ours = ours.total()
-        num_theirs = theirs.total()
-        if num_ours + num_theirs == 0:
-            continue
-        same = (ours & theirs).total()
-        scores.append(5 * same / (num_ours + 4 * num_theirs))
-    return sum(scores) / len(scores) if scores else 1.0
+    common, totals = overlaps([list(text.replace(" ", "")) for text in texts], range(1, 7))
+    both = totals[:, :, None] + 4 * totals[:, None, :]
+    is_there = both > 0
+    scores = np.divide(5 * common, both, out=np.zeros_like(common), where=is_there)
+    num_lengths = is_there.sum(axis=0)
+    return np.where(num_lengths > 0, scores.sum(axis=0) / np.maximum(num_lengths, 1), 1.0)
 
 
-def bleu_grams(text: str) -> list[Counter[tuple[str, ...]]]:
-    """Count the sequences of one to four words."""
-    words = text.split()
-    return [
-        Counter(tuple(words[at : at + size]) for at in range(len(words) - size + 1))
-        for size in range(1, 5)
-    ]
+def bleu(texts: Sequence[str]) -> Counts:
+    """Return BLEU of each text (row) against each other one (column), from 0 to 1.
 
-
-def bleu(hypothesis: Sequence[Counter[Any]], reference: Sequence[Counter[Any]]) -> float:
-    """Return BLEU of one sentence, from 0 to 1, one added to the counts of two words and more.
+    One is added to the counts of sequences of two words and more.
 
     Source:
         Lin and Och 2004, "ORANGE: a Method for Evaluating Automatic Evaluation Metrics".
     """
-    length = hypothesis[0].total()
-    if length == 0:
-        return 0.0
-    logs = 0.0
-    for size, (ours, theirs) in enumerate(zip(hypothesis, reference, strict=True)):
-        added = int(size > 0)
-        same = (ours & theirs).total() + added
-        if same == 0:
-            return 0.0
-        logs += math.log(same / (ours.total() + added)) / 4
-    shortness = min(0.0, 1 - reference[0].total() / length)
-    return math.exp(logs + shortness)
+    common, totals = overlaps([text.split() for text in texts], range(1, 5))
+    common[1:] += 1
+    wanted = totals.copy()
+    wanted[1:] += 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(common / wanted[:, :, None]).mean(axis=0)
+        shortness = np.minimum(0.0, 1 - totals[0][None, :] / totals[0][:, None])
+        scores = np.exp(logs + shortness)
+    return np.where(common[0] > 0, scores, 0.0)
 
 
-UTILITIES: dict[str, tuple[Callable[[str], Any], Callable[[Any, Any], float]]] = {
-    "chrf": (chrf_grams, chrf),
-    "bleu": (bleu_grams, bleu),
-}
+UTILITIES: dict[str, Callable[[Sequence[str]], Counts]] = {"chrf": chrf, "bleu": bleu}
 WEIGHTS = ("equal", "probability")
 
 
@@ -142,15 +149,9 @@ def weigh(candidates: Sequence[Candidate], weights: str) -> dict[str, float]:
 def choose(candidates: Sequence[Candidate], utility: str, weights: str) -> str:
     """Return the text with the highest expected utility; of equal ones the first."""
     weighed = weigh(candidates, weights)
-    count, compare_counts = UTILITIES[utility]
-    grams = {text: count(text) for text in weighed}
-
-    def expected(text: str) -> float:
-        return sum(
-            weight * compare_counts(grams[text], grams[other]) for other, weight in weighed.items()
-        )
-
-    return max(weighed, key=expected)
+    texts = list(weighed)
+    expected = UTILITIES[utility](texts) @ np.array(list(weighed.values()))
+    return texts[int(expected.argmax())]
 
 
 def write_lists(

@@ -1,4 +1,4 @@
-"""Write the tables of measured.md, README and the guide of training, of the result files in benchmarks/results.
+"""Write tables of measured.md, README and the guide of training, of their result files.
 
     python docs/make_measured.py
 

@@ -20,22 +20,27 @@ TEXTS = (
     "un homme fait un vélo .",
     "une femme lit un livre dans le parc .",
     "le",
+    "",
 )
-PAIRS = [(one, other) for one in TEXTS for other in TEXTS]
 
 
-@pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_utilities_equal_sacrebleu(one: str, other: str) -> None:
-    chrf = choose_risk.chrf(choose_risk.chrf_grams(one), choose_risk.chrf_grams(other))
-    wanted = CHRF(eps_smoothing=True).sentence_score(one, [other]).score
-    if one == other:
-        assert chrf == 1.0
-    elif min(len(one), len(other)) > 6:  # With shorter texts sacreBLEU leaves other lengths out.
-        assert 100 * chrf == pytest.approx(wanted, abs=1e-6)
-    bleu = choose_risk.bleu(choose_risk.bleu_grams(one), choose_risk.bleu_grams(other))
+def test_utilities_equal_sacrebleu() -> None:
+    chrf = choose_risk.chrf(TEXTS)
+    bleu = choose_risk.bleu(TEXTS)
+    exact = CHRF(eps_smoothing=True)
     same = BLEU(tokenize="none", smooth_method="add-k", smooth_value=1, effective_order=False)
-    if min(len(one.split()), len(other.split())) >= 4 and bleu > 0:
-        assert 100 * bleu == pytest.approx(same.sentence_score(one, [other]).score, abs=1e-6)
+    for at, one in enumerate(TEXTS):
+        for place, other in enumerate(TEXTS):
+            # Of shorter texts sacreBLEU leaves other lengths out.
+            if min(len(one), len(other)) > 6 and one != other:
+                wanted = exact.sentence_score(one, [other]).score
+                assert 100 * chrf[at, place] == pytest.approx(wanted, abs=1e-6)
+            if min(len(one.split()), len(other.split())) >= 4:
+                wanted = same.sentence_score(one, [other]).score
+                assert 100 * bleu[at, place] == pytest.approx(wanted, abs=1e-6)
+    assert chrf.diagonal() == pytest.approx(1.0)
+    assert bleu[4].tolist() == [0.0] * 5, "an empty text"
+    assert chrf[4, 0] == 0.0
 
 
 def test_chosen_text_is_the_one_that_others_resemble() -> None:
