@@ -22,7 +22,7 @@ PAGES = (
     ROOT / "README.md",
     ROOT / "docs" / "guides" / "training.md",
 )
-MARK = re.compile(r"^<!-- made: ([\w-]+) -->\n\n?(?:\|.*\n)+", re.MULTILINE)
+MARK = re.compile(r"^<!-- made: ([\w-]+) -->\n(?:\|.*\n)+", re.MULTILINE)
 
 TABLES: dict[str, Callable[[], str]] = {
     "demo": quality_tables.demo_table,
@@ -48,7 +48,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 def with_tables(text: str) -> str:
     """Return a page with its marked tables made again."""
-    return MARK.sub(lambda found: f"<!-- made: {found[1]} -->\n\n{TABLES[found[1]]()}", text)
+    return MARK.sub(lambda found: f"<!-- made: {found[1]} -->\n{TABLES[found[1]]()}", text)
 
 
 def main() -> None:
