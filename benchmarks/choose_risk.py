@@ -182,8 +182,9 @@ def gather(
     searches: dict[str, dict[str, Any]] = {
         BASELINE: {"beam": 5},
         f"{options.n_best} best": {"beam": options.n_best, "n_best": options.n_best},
-        f"{options.samples} samples": {**DRAWN, "n_best": options.samples},
     }
+    if options.samples:
+        searches[f"{options.samples} samples"] = {**DRAWN, "n_best": options.samples}
     models: dict[str, tuple[str, ...]] = {
         f"seed {at}": (run,) for at, run in enumerate(runs, start=1)
     }
@@ -265,7 +266,7 @@ def main() -> None:
     parser.add_argument("runs", nargs="+", metavar="RUN")
     parser.add_argument("--folder", type=Path, default=Path("build/risk"))
     parser.add_argument("--n-best", type=int, default=12)
-    parser.add_argument("--samples", type=int, default=24)
+    parser.add_argument("--samples", type=int, default=24, help="0 for none")
     parser.add_argument("--lines", type=int, help="of each text only so many (default: all)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--note", default="", help="about machine and models")
