@@ -47,13 +47,16 @@ def test_chosen_text_is_the_one_that_others_resemble() -> None:
     lonely = Candidate("une femme lit un livre .", -1.0)
     crowd = [Candidate(f"un homme fait du vélo {end}", -2.0) for end in (".", "!", "là", "ici")]
     for utility in choose_risk.UTILITIES:
-        assert choose([lonely, *crowd], utility, "equal") in [one.text for one in crowd]
+        (chosen,) = choose([[lonely, *crowd]], utility, ["equal"])["equal"]
+        assert chosen in [one.text for one in crowd]
 
 
 def test_weight_of_a_probable_text_wins() -> None:
     probable = Candidate("une femme lit un livre .", -1.0)
     crowd = [Candidate(f"un homme fait du vélo {end}", -11.0) for end in (".", "!", "là", "ici")]
-    assert choose([probable, *crowd], "chrf", "probability") == probable.text
+    found = choose([[probable, *crowd]], "chrf", choose_risk.WEIGHTS)
+    assert found.pop("equal") != [probable.text]
+    assert set(map(tuple, found.values())) == {(probable.text,)}
 
 
 def test_weights_sum_to_one_and_count_repeated_texts() -> None:
@@ -64,6 +67,24 @@ def test_weights_sum_to_one_and_count_repeated_texts() -> None:
         "a": pytest.approx(ours),
         "b": pytest.approx(1 - ours),
     }
+
+
+def test_score_weights_favor_longer_texts_than_probability() -> None:
+    short = Candidate("un vélo", -3.0)
+    longer = Candidate("un homme fait du vélo dans un parc", -3.5)
+    by_probability, by_score = (weigh([short, longer], kind) for kind in ("probability", "score 3"))
+    assert by_probability[short.text] > 0.5 > by_score[short.text]
+
+
+def test_choice_is_compared_with_what_the_same_search_takes_first() -> None:
+    found = {
+        ("seed 1", "beam 5"): ([[Candidate("a", -1.0)]], 0.0),
+        ("seed 1", "7 best"): ([[Candidate("b", -1.0), Candidate("a", -2.0)]], 0.0),
+        ("ensemble", "7 best"): ([[Candidate("c", -1.0)]], 0.0),
+    }
+    assert choose_risk.baseline_of(("seed 1", "7 best"), found) == ["b"]
+    assert choose_risk.baseline_of(("seed 1", "7 samples"), found) == ["a"]
+    assert choose_risk.baseline_of(("all seeds", "7 best"), found) == ["c"]
 
 
 def test_lists_of_models_are_joined_sentence_by_sentence() -> None:
