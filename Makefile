@@ -105,6 +105,8 @@ docs: setup ## write the pages that are made from the code
 	$(BIN)/python docs/attention/make_worked_numbers.py
 	$(BIN)/python docs/reference/make_recipes.py
 	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/make_experiments.py
+	$(BIN)/python docs/make_measured.py
 	$(BIN)/python docs/lessons/make_outputs.py
 	$(BIN)/python docs/lessons/make_lessons.py
 	$(BIN)/python docs/make_page_pictures.py

@@ -20,6 +20,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from page_tables import put, renew_table
+
 import pellucid
 from pellucid.corpora import make_split
 from pellucid.evaluation.word_links import GoldLinks
@@ -296,19 +298,9 @@ def write_patches(text: str, translator: pellucid.Translator) -> str:
 
 
 def write_beside(text: str) -> str:
-    """Write what `benchmarks/beside.py` measured last into the page."""
+    """Write the sentences around the table of what `benchmarks/beside.py` measured last."""
     path = max(RESULTS.glob("*-beside.json"))
     found = json.loads(path.read_text(encoding="utf-8"))
-    tasks = {one["task"]: one["tools"] for one in found["tasks"]}
-    rows = []
-    for task in found["tasks"]:
-        cells = []
-        for tool in ("pellucid", "transformer_lens", "nnsight"):
-            numbers = task["tools"][tool]
-            cells += [str(numbers["statements"]), f"{1000 * numbers['seconds']:.3g}"]
-        largest = max(one.get("difference", 0.0) for one in task["tools"].values())
-        rows.append((task["title"], *cells, f"{largest:.0e}" if largest else "0"))
-    text = renew_table(text, "| task | Pellucid:", rows)
     versions = found["versions"]
     tools = f"TransformerLens {versions['transformer_lens']} and nnsight {versions['nnsight']}"
     opened = (
@@ -317,8 +309,9 @@ def write_beside(text: str) -> str:
         f"a busy machine, {found['date']} ([result](../benchmarks/results/{path.name}))."
     )
     text = put(text, r"TransformerLens [\d.]+ and nnsight(?:.|\n)*?\)\)\.(?=\n)", fill(opened))
-    grid = {name: one["seconds"] for name, one in tasks["patch"].items()}
-    faster = [grid["pellucid"] / grid[name] for name in ("transformer_lens", "nnsight")]
+    (grid,) = (one["tools"] for one in found["tasks"] if one["task"] == "patch")
+    ours = grid["pellucid"]["seconds"]
+    faster = [ours / grid[name]["seconds"] for name in ("transformer_lens", "nnsight")]
     said = (
         f"A patching grid takes Pellucid {faster[0]:.1f} times as long as TransformerLens and "
         f"{faster[1]:.1f} times as long as nnsight"
@@ -329,20 +322,6 @@ def write_beside(text: str) -> str:
 def signed(number: float) -> str:
     """Write a change with one digit and a minus sign of its own."""
     return f"{number:.1f}".replace("-", "−")
-
-
-def renew_table(text: str, heading: str, rows: Iterable[Sequence[str]]) -> str:
-    """Put other rows below the heading of a table."""
-    body = "".join(f"| {' | '.join(row)} |\n".replace("|  |", "| |") for row in rows)
-    return put(text, rf"(?<=\n)({re.escape(heading)}.*\n\|[-| :]+\|\n)(?:\|.*\n)+", body, keep=True)
-
-
-def put(text: str, pattern: str, new: str, *, keep: bool = False) -> str:
-    """Replace the one place that has a pattern; its first group stays before it with ``keep``."""
-    text, count = re.subn(pattern, lambda match: f"{match[1] if keep else ''}{new}", text)
-    if count != 1:
-        raise SystemExit(f"The page must have one place such as {pattern}, but has {count}.")
-    return text
 
 
 PAGES = {"pronouns": write_pronouns, "ten-tasks": write_ten_tasks, "measured": write_beside}
