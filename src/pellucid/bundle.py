@@ -55,7 +55,7 @@ class Bundle:
     """One model, ready to use: weights, configuration, tokenizer, and their origin.
 
     ``model`` is float32 in any precision and holds exactly the stored numbers, so that
-    `pellucid.model.stored_precision.quantize_tensor_rows` returns the stored integers of an int8
+    `pellucid.model.stored_tensors.quantize_tensor_rows` returns the stored integers of an int8
     bundle. The one exception is the bias of logits that an imported model never had, see
     `load_bundle`.
 
@@ -311,8 +311,7 @@ def write_bundle(
     Arguments and errors are those of `save_bundle`.
     """
     # Imported late: these need PyTorch, which reading a manifest does not.
-    from pellucid.model.stored_precision import pack_weights
-    from pellucid.model.stored_tensors import serialize_tensors
+    from pellucid.model.stored_tensors import pack_weights, serialize_tensors
 
     contents: dict[str, bytes] = {
         WEIGHTS: serialize_tensors(pack_weights(weights, config.precision)),

@@ -13,12 +13,12 @@ from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import Precision
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.errors import InputError, not_together
-from pellucid.functions.given_lines import read_given
+from pellucid.functions.evaluate_model import read_given
 
 if TYPE_CHECKING:
     # Only here, so that it is checked by `read_given`, which names the line that is no text.
     from pellucid.formats.imported import ImportedModel
-    from pellucid.functions.given_lines import GivenLines
+    from pellucid.functions.evaluate_model import GivenLines
     from pellucid.translate.translator import Translator
 
 ImportFormat = Literal["auto", "marian", "nn-transformer"]

@@ -17,21 +17,24 @@ from pellucid.lessons.why.claims.length import COSTS, fit_laws, longest_in, seco
 from pellucid.lessons.why.claims.scale import measure_sharpness, softmax_gradient
 from pellucid.lessons.why.clock import peak_bytes, seconds_of
 from pellucid.lessons.why.fits import PowerLaw, fit_power_law
-from pellucid.lessons.why.tiny.learn import count_exact, loss_on, make_tiny, train_tiny
+from pellucid.lessons.why.tiny.learn import (
+    END,
+    PAD,
+    START,
+    UNKNOWN,
+    TinyVocabulary,
+    count_exact,
+    loss_on,
+    make_pair_batch,
+    make_tiny,
+    train_tiny,
+)
 from pellucid.lessons.why.tiny.tiny_language import (
     draw_ambiguous,
     draw_lists,
     draw_statements,
     is_translation,
     swap_animals,
-)
-from pellucid.lessons.why.tiny.tiny_vocabulary import (
-    END,
-    PAD,
-    START,
-    UNKNOWN,
-    TinyVocabulary,
-    make_pair_batch,
 )
 from pellucid.lessons.why.tiny.two_nouns import TASTE, draw_others, draw_tests, draw_ties
 from pellucid.machine.randomness import generator

@@ -92,7 +92,7 @@ def claim(
     # Before a minute of measuring.
     outputs = choose_outputs(files, ("svg", "png", "pdf", "json"), overwrite=overwrite, json=json)
 
-    from pellucid.lessons.why.record import to_record
+    from pellucid.lessons.why.result import to_record
     from pellucid.machine.hardware import set_threads
 
     # A folder that cannot be written to must show before the first minute.

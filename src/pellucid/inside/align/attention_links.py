@@ -1,8 +1,8 @@
 """Word links from cross-attention: the source words that each target word was written from.
 
 Reading order: `link_views` (which maps there are), `alignment_maps` (they are computed),
-`link_rules` (from tokens to words), this module (many pairs), `choice` (the best map, without gold
-links), `direction` (all of them for one model).
+`link_rules` (from tokens to words), this module (many pairs), `direction` (all of them for one
+model, and the best map without gold links).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pellucid.inside.align.choice import FEW_PAIRS, SAMPLE_PAIRS
+from pellucid.inside.align.direction import FEW_PAIRS, SAMPLE_PAIRS
 from pellucid.inside.align.link_rules import Aligned, links_of_maps
 from pellucid.inside.align.link_views import View, all_views, guided_view
 from pellucid.inside.align.linked_units import Units, words_of_units

@@ -18,10 +18,9 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.clock import thread_seconds
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import train_tiny, translate_tiny
+from pellucid.lessons.why.tiny.learn import Pair, train_tiny, translate_tiny
+from pellucid.lessons.why.tiny.tiny_language import Kind, draw_uneven, kind_of, order_of
 from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
-from pellucid.lessons.why.tiny.uneven import Kind, draw_uneven, kind_of, order_of
 
 OFTEN = 0.05
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -26,11 +26,20 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.clock import seconds_of, thread_seconds
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import Tiny, Updates, count_exact, make_tiny
+from pellucid.lessons.why.tiny.learn import (
+    END,
+    PAD,
+    START,
+    Pair,
+    Tiny,
+    Updates,
+    count_exact,
+    make_pair_batch,
+    make_tiny,
+)
 from pellucid.lessons.why.tiny.random_letters import LETTERS, draw_letters
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
 from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form, make_transformer
-from pellucid.lessons.why.tiny.tiny_vocabulary import END, PAD, START, Pair, make_pair_batch
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer

@@ -19,9 +19,16 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.claims.parts.distances import add_distances, movement_of_tiny
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_tiny, translate_tiny
+from pellucid.lessons.why.tiny.learn import (
+    START,
+    Pair,
+    Tiny,
+    count_exact,
+    make_tiny,
+    train_tiny,
+    translate_tiny,
+)
 from pellucid.lessons.why.tiny.tiny_language import draw_lists, draw_statements, swap_animals
-from pellucid.lessons.why.tiny.tiny_vocabulary import START, Pair
 
 ROUNDING = 1e-4
 STAYS = 0.5

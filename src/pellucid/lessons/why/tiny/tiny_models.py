@@ -8,8 +8,7 @@ from typing import Any, Literal
 import torch
 
 from pellucid.config import ModelConfig
-from pellucid.lessons.why.tiny.learn import Tiny, make_tiny
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
+from pellucid.lessons.why.tiny.learn import Pair, Tiny, make_tiny
 from pellucid.model import Transformer, initialize, make_model
 
 Form = Literal["fixed vector", "additive", "dot product", "Transformer"]

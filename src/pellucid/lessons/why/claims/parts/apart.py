@@ -14,8 +14,7 @@ from pellucid.bundle import Bundle
 from pellucid.corpora import Example, make_split
 from pellucid.corpora.lexicon import ADJECTIVES
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.tiny.learn import Tiny
-from pellucid.lessons.why.tiny.tiny_vocabulary import START
+from pellucid.lessons.why.tiny.learn import START, Tiny
 from pellucid.lessons.why.tiny.two_nouns import draw_hesitant
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder

@@ -26,8 +26,7 @@ from pellucid.lessons.why.head_weights import weights_of_heads
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import Tiny, make_tiny, train_tiny
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
+from pellucid.lessons.why.tiny.learn import Pair, Tiny, make_tiny, train_tiny
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder
 
