@@ -240,7 +240,16 @@ def open_bundle(folder: Path, device: str = CPU) -> Bundle:
     Raises:
         BundleError: something is missing, damaged, or does not belong.
     """
-    manifest = _read_manifest(folder)
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise BundleError(
+            f"The bundle {folder} has no {MANIFEST}. The folder is incomplete: copy it again."
+        )
+    manifest = read_json_object(path)
+    version = manifest.get("format")
+    if version != 1:
+        advice = "Use a newer version of pellucid." if version else "Give the folder of a bundle."
+        raise BundleError(f"The bundle's format must be 1, but is {version!r} ({path}). {advice}")
     # Before anything is read from them: no parser sees a file that was changed.
     verify_files(folder, manifest.get("files"))
     for required in (WEIGHTS, CONFIG):
@@ -379,20 +388,6 @@ def _check_whole_characters(values: dict[str, Any], path: Path) -> None:
             f"{path.name} must hold whole characters, but {half} is half of one, a lone "
             f"surrogate ({path}). Take the file from where the model comes from."
         ) from None
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise BundleError(
-            f"The bundle {folder} has no {MANIFEST}. The folder is incomplete: copy it again."
-        )
-    manifest = read_json_object(path)
-    version = manifest.get("format")
-    if version != 1:
-        advice = "Use a newer version of pellucid." if version else "Give the folder of a bundle."
-        raise BundleError(f"The bundle's format must be 1, but is {version!r} ({path}). {advice}")
-    return manifest
 
 
 def _is_within(name: str) -> bool:

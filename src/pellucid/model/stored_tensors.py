@@ -55,7 +55,12 @@ def load_model(path: Path, config: BundleConfig, tokenizer: Tokenizer) -> Encode
         BundleError: the tensors are damaged, or are not those of the configuration.
     """
     tensors = read_tensors(path)
-    _verify_sizes(config, tensors, path)
+    layers = config.model.num_encoder_layers + config.model.num_decoder_layers
+    if layers > len(tensors):
+        raise BundleError(
+            f"The {layers} layers of config.json must be in {path.name}, but it has only "
+            f"{len(tensors)} tensors ({path})."
+        )
     model = _empty_model(config, tensors)
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     _verify_tensors(packed_types(shapes, config.precision), tensors, path)
@@ -109,16 +114,6 @@ def _verify_tensors(
 
 def _name_type(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
-
-
-def _verify_sizes(config: BundleConfig, tensors: Mapping[str, Tensor], path: Path) -> None:
-    """Refuse a configuration with more layers than the file, before anything is allocated."""
-    layers = config.model.num_encoder_layers + config.model.num_decoder_layers
-    if layers > len(tensors):
-        raise BundleError(
-            f"The {layers} layers of config.json must be in {path.name}, but it has only "
-            f"{len(tensors)} tensors ({path})."
-        )
 
 
 def _verify_names(expected: Set[str], actual: Set[str], path: Path) -> None:

@@ -101,7 +101,14 @@ def recurrent_step() -> WorkedExample:
         write_part("recurrent-step.first", *read[0].steps),
         write_part("recurrent-step.second", *read[1].steps),
         _attention_part(attention, asked_1D, states_MD),
-        write_part("recurrent-step.decoder", *_given_to_decoder(), *written.steps),
+        write_part(
+            "recurrent-step.decoder",
+            *(
+                _given_weight(f"C^{name}", weight, "c", f"{_NAMES[name]}, for the context")
+                for name, weight in RECURRENT_CONTEXT.items()
+            ),
+            *written.steps,
+        ),
     )
 
 
@@ -122,13 +129,6 @@ def _given_weight(name: str, weight: object, letter: str, formula: str) -> Step:
     values_DD = matrix(weight)
     rows = NamedMatrix(name_columns(letter, len(values_DD)), ("0", "1"), values_DD)
     return make_given(name, rows, formula)
-
-
-def _given_to_decoder() -> tuple[Step, ...]:
-    return tuple(
-        _given_weight(f"C^{name}", weight, "c", f"{_NAMES[name]}, for the context")
-        for name, weight in RECURRENT_CONTEXT.items()
-    )
 
 
 def _step(

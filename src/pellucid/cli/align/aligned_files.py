@@ -67,7 +67,10 @@ def align_files(
     method: Symmetrization = options["symmetrize"] or "grow-diag-final"
     if "--gold" not in files:
         # Files are opened before the model is loaded, which takes longer.
-        windows = _windows(files)
+        windows = (
+            take_lines(dict(zip(files, window, strict=True)))
+            for window in parallel_windows(files, damaged_in=MAY_BE_DAMAGED)
+        )
         directions = _make_directions(model, options)
         with open_output(output_file, may_overwrite=may_overwrite) as output:
             return write_all_links(windows, directions, method, output, is_json=is_json)
@@ -83,12 +86,6 @@ def align_files(
             told = Remarks(best)  # the report has told already
             write_links_of_pairs(best, method, lines, 0, output, told, is_json=is_json)
     return LINES_FAILED if has_errors else 0
-
-
-def _windows(files: Mapping[str, str]) -> Iterator[Lines]:
-    """Check files at once, then read them window by window."""
-    windows = parallel_windows(files, damaged_in=MAY_BE_DAMAGED)
-    return (take_lines(dict(zip(files, window, strict=True))) for window in windows)
 
 
 def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:

@@ -124,20 +124,15 @@ def _find(name: str, d_key: int | None) -> WorkedExample:
     if name == "not-on-your-life" and d_key is not None:
         return not_on_your_life(d_key)
     if name == "show-me-the-money" and sys.stderr is not None and sys.stderr.isatty():
-        return _train_in_sight()
+
+        def watch(step: int, loss: float) -> None:
+            sys.stderr.write(f"\rTraining: step {step} of {NUM_STEPS}, loss {loss:.4f} ")
+            sys.stderr.flush()
+
+        example = show_me_the_money(watch)
+        sys.stderr.write("\r" + " " * 50 + "\r")
+        return example
     return EXAMPLES[name]()
-
-
-def _train_in_sight() -> WorkedExample:
-    """Work out the example that trains, and show its loss on standard error meanwhile."""
-
-    def watch(step: int, loss: float) -> None:
-        sys.stderr.write(f"\rTraining: step {step} of {NUM_STEPS}, loss {loss:.4f} ")
-        sys.stderr.flush()
-
-    example = show_me_the_money(watch)
-    sys.stderr.write("\r" + " " * 50 + "\r")
-    return example
 
 
 def example_to_record(example: WorkedExample) -> dict[str, Any]:

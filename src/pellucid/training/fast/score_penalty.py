@@ -62,7 +62,10 @@ class ScorePenalty:
 
     def of_scores(self, site: str, scaled_BHLM: Tensor, batch: Batch) -> Tensor:
         """Compute a place's part of the loss from its scaled scores."""
-        may_B1LM = self._may_attend(site, batch)
+        attending_BL, seen_BM = masks_of(site, batch)
+        may_B1LM = attending_BL[:, None, :, None] & seen_BM[:, None, None, :]
+        is_causal = site.startswith("decoder") and site.endswith("self") and not self._looks_ahead
+        may_B1LM = may_B1LM.tril() if is_causal else may_B1LM
         num_B1L1 = may_B1LM.sum(-1, keepdim=True).clamp(min=1)
         mean_BHL1 = (scaled_BHLM * may_B1LM).sum(-1, keepdim=True) / num_B1L1
         offset_BHLM = (scaled_BHLM - mean_BHL1) * may_B1LM
@@ -70,13 +73,6 @@ class ScorePenalty:
         weight, margin = self._costs[site]
         excess = (variance_BHL - margin).clamp(min=0).sum() / scaled_BHLM.shape[1]
         return weight * excess / batch.num_target_tokens
-
-    def _may_attend(self, site: str, batch: Batch) -> Tensor:
-        """Make the mask of an attention, in which rows of padding attend nowhere."""
-        attending_BL, seen_BM = masks_of(site, batch)
-        may_B1LM = attending_BL[:, None, :, None] & seen_BM[:, None, None, :]
-        is_causal = site.startswith("decoder") and site.endswith("self") and not self._looks_ahead
-        return may_B1LM.tril() if is_causal else may_B1LM
 
 
 def masks_of(site: str, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -314,7 +314,14 @@ def _open(folder: Path, recipe: Recipe, validation: list[SentencePair]) -> Prepa
     variants = None
     if recipe.training.subword_samples:
         variants = VariantStore(folder / VARIANTS, recipe.training.subword_samples)
-    tokenizer = _load_tokenizer(folder)
+    files = {
+        path.name: read_bytes(path)
+        for path in sorted(folder.iterdir())
+        if path.is_file() and path.name not in OWN_FILES
+    }
+    path = folder / TOKENIZER_CONFIG
+    config = validate(TokenizerConfig, read_json_object(path), str(path))
+    tokenizer = load_tokenizer(config, files, str(folder))
     return PreparedData(
         tokenizer,
         TokenStore.open(folder / TRAIN),
@@ -336,17 +343,6 @@ def _check_epoch(counts: tuple[CorpusCount, ...]) -> None:
             f"data.train_weights must leave an epoch of at most {most:,} pairs, but make it "
             f"{num_pairs:,.0f}. Lower them."
         )
-
-
-def _load_tokenizer(folder: Path) -> Tokenizer:
-    files = {
-        path.name: read_bytes(path)
-        for path in sorted(folder.iterdir())
-        if path.is_file() and path.name not in OWN_FILES
-    }
-    path = folder / TOKENIZER_CONFIG
-    config = validate(TokenizerConfig, read_json_object(path), str(path))
-    return load_tokenizer(config, files, str(folder))
 
 
 def _write_manifest(folder: Path) -> None:

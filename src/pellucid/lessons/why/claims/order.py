@@ -35,7 +35,16 @@ def measure(setting: MeasurementSetting) -> Found:
         ("fixed vector", "additive", "Transformer"), ("fixed vector", "Transformer"), tuple(FORMS)
     )
     count, updates, tests = setting.choose((6000, 350, 300), (60, 4, 20), (6000, 400, 500))
-    runs = {UPDATES: _run_all(setting, forms, count, updates, tests)}
+    runs = {
+        UPDATES: measure_cells(
+            setting,
+            f"{{form}}, {updates} updates, {count} lists, {tests} tests",
+            lambda form, seed: _run(form, seed, count, updates, tests),
+            read=lambda found: found["errors"] | {"seconds": found["seconds"]},
+            is_timed=True,
+            form=forms,
+        )
+    }
     if setting.size != "quick":
         runs[TIME] = _run_in_time(setting, runs[UPDATES], count, updates, tests)
     equal = runs[UPDATES]
@@ -219,19 +228,6 @@ def count_errors(written: Sequence[str], pairs: Sequence[Pair]) -> dict[str, flo
         for name in ("wrong", "length"):
             found[f"{name} {kind}"] = lists[f"{name} {kind}"] / max(1, lists[kind])
     return found
-
-
-def _run_all(
-    setting: MeasurementSetting, forms: Sequence[Form], count: int, updates: int, tests: int
-) -> Cells:
-    return measure_cells(
-        setting,
-        f"{{form}}, {updates} updates, {count} lists, {tests} tests",
-        lambda form, seed: _run(form, seed, count, updates, tests),
-        read=lambda found: found["errors"] | {"seconds": found["seconds"]},
-        is_timed=True,
-        form=forms,
-    )
 
 
 def _run_in_time(

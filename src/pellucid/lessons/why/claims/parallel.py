@@ -112,7 +112,17 @@ def _add_sequence(setting: MeasurementSetting, found: Found) -> Found:
             _tabulate_speeds(
                 "1,000 tokens per second, encoder only, forward and backward", encoders
             ),
-            _tabulate_own(own),
+            own.table(
+                "Training a Transformer on statements",
+                ("budget", "kind"),
+                (
+                    Column("updates", "updates"),
+                    Column("seconds", "seconds"),
+                    Column("right, %", "exact", scale=100),
+                ),
+                head=("updates on correct words", "learned from"),
+                is_of_this_machine=True,
+            ),
         ],
         panels=[
             speeds.panel(
@@ -377,20 +387,6 @@ def _time_encoder(form: Any, length: int, seed: int) -> float:
 def _tabulate_speeds(title: str, speeds: Cells) -> ResultTable:
     columns = speeds.columns("form", "speed", scale=1e-3)
     return speeds.table(title, "length", columns, head="tokens", is_of_this_machine=True)
-
-
-def _tabulate_own(own: Cells) -> ResultTable:
-    return own.table(
-        "Training a Transformer on statements",
-        ("budget", "kind"),
-        (
-            Column("updates", "updates"),
-            Column("seconds", "seconds"),
-            Column("right, %", "exact", scale=100),
-        ),
-        head=("updates on correct words", "learned from"),
-        is_of_this_machine=True,
-    )
 
 
 def _learn(setting: MeasurementSetting, budgets: Sequence[int]) -> Cells:
