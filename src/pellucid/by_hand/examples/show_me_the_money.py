@@ -73,7 +73,6 @@ class DecoderPass:
     read: tuple[str, ...]
     input_TD: Tensor
     itself: AttentionByHand
-    after_itself_TD: Tensor
     across: AttentionByHand
     states_TD: Tensor
 
@@ -128,7 +127,7 @@ def run_decoder(read: Sequence[str], memory_SD: Tensor, *, has_mask: bool = True
     after_TD = _add_and_norm(input_TD, itself.context_LE)
     across = attend_by_hand(after_TD, memory_SD, memory_SD, query_names=read, key_names=_SOURCE)
     states_TD = _add_and_norm(after_TD, across.context_LE)
-    return DecoderPass(tuple(read), input_TD, itself, after_TD, across, states_TD)
+    return DecoderPass(tuple(read), input_TD, itself, across, states_TD)
 
 
 def decode_by_heart(memory_SD: Tensor, known_TD: Tensor) -> tuple[DecoderPass, ...]:
