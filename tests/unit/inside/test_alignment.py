@@ -17,8 +17,8 @@ from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside.align.alignment_maps import map_pairs
 from pellucid.inside.align.attention_links import align_pairs
 from pellucid.inside.align.direction import consistencies, make_direction
-from pellucid.inside.align.link_rules import Aligned, link_words
 from pellucid.inside.align.link_views import View, all_views
+from pellucid.inside.align.linked_units import Aligned, link_words
 from pellucid.inside.pair import make_pair
 from pellucid.text.link_choices import LinkRule
 from pellucid.text.token_words import split_pieces, words_of_tokens

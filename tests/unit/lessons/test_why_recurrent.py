@@ -16,10 +16,14 @@ from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     END,
+    FORMS,
     PAD,
     START,
+    Form,
     Tiny,
     count_exact,
+    count_trained_numbers,
+    make_form,
     make_pair_batch,
     make_tiny,
     train_tiny,
@@ -33,7 +37,6 @@ from pellucid.lessons.why.tiny.random_letters import (
     study_training,
 )
 from pellucid.lessons.why.tiny.tiny_language import draw_uneven, kind_of, order_of
-from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, count_trained_numbers, make_form
 from pellucid.machine.randomness import generator
 from pellucid.model import RecurrentModel
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     NamedMatrix,
@@ -29,7 +28,9 @@ from pellucid.by_hand.sheet import (
     matrix,
     name_columns,
     named_matrix,
+    write_example,
     write_number,
+    write_part,
 )
 from pellucid.by_hand.written_stages import (
     bracket,

@@ -22,7 +22,6 @@ from torch import Tensor
 from pellucid.attention.masks import causal_mask
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.by_hand.example_numbers import read_matrix
-from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import (
     NOT_ON_YOUR_LIFE_TOKENS,
     SHOW_ME_THE_MONEY_TOKENS,
@@ -40,7 +39,9 @@ from pellucid.by_hand.sheet import (
     make_weight_step,
     matrix,
     named_matrix,
+    write_example,
     write_number,
+    write_part,
 )
 from pellucid.by_hand.small_translator import (
     END,

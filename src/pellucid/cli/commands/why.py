@@ -83,8 +83,8 @@ def why(
         check_utf8(name, given or "")
     line = check_one_text(read_texts([text]), [text], "why")
 
+    from pellucid.cli.look.line import explain_word
     from pellucid.cli.look.replaying import LookedLine
-    from pellucid.cli.look.why_word import explain_word
     from pellucid.languages.codes import direction
 
     language = direction(source_language, to)

@@ -204,7 +204,7 @@ class ConstraintOptions:
 
     @property
     def rule(self) -> str | None:
-        """What the phrases ask of a search; None without any."""
+        """The rule that phrases put on a search; None without any."""
         if self.required or REQUIRE in self.files:
             return "phrases are required"
         return "phrases are forbidden" if self.forbidden else None

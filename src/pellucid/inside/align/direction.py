@@ -14,9 +14,8 @@ from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.errors import InputError
 from pellucid.evaluation.word_links import GoldLinks, LinkScore, count_links, score_counts
 from pellucid.inside.align.attention_links import align_pairs
-from pellucid.inside.align.link_rules import Aligned
 from pellucid.inside.align.link_views import View, all_views
-from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits
+from pellucid.inside.align.linked_units import NOTHING_GIVEN, Aligned, GivenUnits
 from pellucid.inside.changes.cutting import change_model
 from pellucid.inside.changes.given_changes import GivenChanges
 from pellucid.model import EncoderDecoder

@@ -39,8 +39,7 @@ from pellucid.training.start.fit import check_lengths
 from pellucid.training.start.from_model import describe_extension
 from pellucid.training.start.kept_pairs import KeptText
 from pellucid.training.start.preparation import Say, say_progress
-from pellucid.training.start.token_links import BrokenLinks
-from pellucid.training.start.training_pairs import CorpusCount, KeptPair, KeptPairs
+from pellucid.training.start.training_pairs import BrokenLinks, CorpusCount, KeptPair, KeptPairs
 
 TOKENIZER_CONFIG = "tokenizer.json"
 CORPORA = "corpora.json"

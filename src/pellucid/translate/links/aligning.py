@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pellucid.inside.align.direction import FEW_PAIRS, SAMPLE_PAIRS
-from pellucid.inside.align.link_rules import Aligned, links_of_maps
 from pellucid.inside.align.link_views import View, all_views, guided_view
-from pellucid.inside.align.linked_units import Units, words_of_units
+from pellucid.inside.align.linked_units import Aligned, Units, links_of_maps, words_of_units
 from pellucid.machine.turns import give_way
 from pellucid.terminal.text import count_of
 from pellucid.text.language_tokens import split_code

@@ -21,7 +21,7 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.clock import seconds_of
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.tiny_models import make_transformer
+from pellucid.lessons.why.tiny.learn import make_transformer
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer
 

@@ -18,9 +18,8 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.clock import thread_seconds
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import Pair, train_tiny, translate_tiny
+from pellucid.lessons.why.tiny.learn import FORMS, Form, Pair, make_form, train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.tiny_language import Kind, draw_uneven, kind_of, order_of
-from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
 
 OFTEN = 0.05
 KINDS: tuple[Kind, ...] = get_args(Kind)

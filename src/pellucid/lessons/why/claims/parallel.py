@@ -28,18 +28,21 @@ from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     END,
+    FORMS,
     PAD,
     START,
+    Form,
     Pair,
     Tiny,
     Updates,
     count_exact,
+    make_form,
     make_pair_batch,
     make_tiny,
+    make_transformer,
 )
 from pellucid.lessons.why.tiny.random_letters import LETTERS, draw_letters
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
-from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form, make_transformer
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer

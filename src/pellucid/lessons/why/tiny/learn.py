@@ -1,13 +1,13 @@
-"""A tiny model: its vocabulary and batches, its training and its use."""
+"""Tiny models of equal size: their vocabulary and batches, their training and their use."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from pellucid.data import Batch, make_source_batch
 from pellucid.decode.greedy import decode_greedily
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.randomness import generator
-from pellucid.model import EncoderDecoder, initialize, make_model
+from pellucid.model import EncoderDecoder, Transformer, initialize, make_model
 from pellucid.training.plain import compute_loss, make_update
 from pellucid.training.update.batch_parts import make_pieces
 from pellucid.training.weights.optimizer import Optimizer
@@ -290,3 +290,66 @@ def make_pair_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence
         num_source_tokens=int(source_mask_BS.sum()),
         num_target_tokens=int(target_mask_BT.sum()),
     )
+
+
+Form = Literal["fixed vector", "additive", "dot product", "Transformer"]
+
+FORMS: Mapping[Form, Mapping[str, Any]] = {
+    "fixed vector": {"architecture": "recurrent", "recurrent_attention": "none"},
+    "additive": {"architecture": "recurrent", "recurrent_attention": "additive"},
+    "dot product": {"architecture": "recurrent", "recurrent_attention": "dot"},
+    "Transformer": {},
+}
+"""The fields of `pellucid.config.ModelConfig` of each form: what the encoder hands over decides."""
+
+_NARROWEST = 8
+_WIDEST = 256
+
+
+def make_form(form: Form, pairs: Sequence[Pair], *, seed: int, **sizes: Any) -> Tiny:
+    """Make an untrained model of a form, with as many weights as the tiny Transformer.
+
+    A recurrent form gets the even width whose number of weights is nearest. With widths of about
+    64 that is within 3 %.
+
+    Args:
+        form: one of `FORMS`.
+        pairs: everything that the model will read and write.
+        seed: of the first weights.
+        sizes: fields of the Transformer's configuration that differ from the usual tiny one.
+    """
+    transformer = make_tiny(pairs, seed=seed, **sizes)
+    if form == "Transformer":
+        return transformer
+    wanted = count_trained_numbers(transformer)
+    vocabularies = {
+        "source_vocabulary_size": len(transformer.source),
+        "target_vocabulary_size": len(transformer.target),
+        "tied_embeddings": transformer.model.config.tied_embeddings,
+    }
+
+    def distance(width: int) -> int:
+        config = ModelConfig.model_validate({**FORMS[form], **vocabularies, "d_model": width})
+        # Only counted: weights without memory are made in no time.
+        with torch.device("meta"):
+            model = make_model(config)
+        return abs(sum(weight.numel() for weight in model.parameters()) - wanted)
+
+    # The number grows with the width: walk from the Transformer's to where it is nearest.
+    width = transformer.model.config.d_model
+    for step in (2, -2):
+        while _NARROWEST <= width + step <= _WIDEST and distance(width + step) < distance(width):
+            width += step
+    return make_tiny(pairs, seed=seed, d_model=width, **FORMS[form])
+
+
+def make_transformer(seed: int, **sizes: Any) -> Transformer:
+    """Make an untrained Transformer of some sizes, for measurements that train nothing."""
+    model = Transformer(ModelConfig.model_validate(sizes))
+    initialize(model, seed)
+    return model
+
+
+def count_trained_numbers(tiny: Tiny) -> int:
+    """Count the numbers that training can change."""
+    return sum(weight.numel() for weight in tiny.model.parameters())
