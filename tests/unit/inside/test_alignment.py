@@ -340,4 +340,4 @@ def test_backward_direction_swaps_sides_and_links(bundle: Bundle) -> None:
     (back,) = make_direction(bundle, **asked, is_backward=True).align(french, english)  # type: ignore[arg-type]
     assert back.links == (frozenset((j, i) for i, j in there.links[0]),)
     assert (back.source, back.target) == (french[0], english[0])
-    assert (back.num_source_words, back.num_target_words) == (7, 6)
+    assert (len(back.source_words), len(back.target_words)) == (7, 6)

@@ -217,16 +217,6 @@ class Aligned:
     error: str | None = None
     unknown: tuple[str, ...] = ()
 
-    @property
-    def num_source_words(self) -> int:
-        """The number of the source's words."""
-        return len(self.source_words)
-
-    @property
-    def num_target_words(self) -> int:
-        """The number of the target's words."""
-        return len(self.target_words)
-
 
 def link_words(
     maps_XTM: np.ndarray, words: Sequence[range], num_words: int, rule: LinkRule
