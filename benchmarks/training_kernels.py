@@ -29,8 +29,7 @@ from pellucid.native.kernels.kernels import Kernels, find_kernels
 from pellucid.training.fast.loss import smoothed_cross_entropy
 from pellucid.training.update.batch_parts import BatchPart
 from pellucid.training.update.passes import Passes
-from pellucid.training.weights.muon import COEFFICIENTS, orthogonalize
-from pellucid.training.weights.optimizer import Optimizer
+from pellucid.training.weights.optimizer import COEFFICIENTS, Optimizer, orthogonalize
 
 WAYS = ("own", "pytorch")
 ROWS = 1900

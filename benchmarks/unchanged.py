@@ -80,7 +80,6 @@ DECODINGS: dict[str, tuple[str, ...]] = {
     "strict": ("--beam", "4", "--set", "decoding.strict=true", "--json"),
     "bfloat16": ("--precision", "bfloat16", "--json"),
     "int8": ("--precision", "int8", "--json"),
-    "workers": ("--workers", "2", "--json"),
     "ensemble": ("--ensemble", "demo", "--json"),
 }
 """Options of each way to translate."""

@@ -17,11 +17,9 @@ from typing import Any
 
 from pellucid.cli.commands.claim import write_cell
 from pellucid.lessons.why.figure import draw_measurement
-from pellucid.lessons.why.kept_results import KeptCells
 from pellucid.lessons.why.known_claims import CLAIMS, measure_claim
-from pellucid.lessons.why.record import to_record
-from pellucid.lessons.why.result import MeasuredClaim, Measurement, ResultTable, Verdict
-from pellucid.lessons.why.setting import MeasurementSetting
+from pellucid.lessons.why.result import MeasuredClaim, Measurement, ResultTable, Verdict, to_record
+from pellucid.lessons.why.setting import KeptCells, MeasurementSetting
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "claims"

@@ -18,7 +18,7 @@ from pellucid.config import DecodingConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.machine.graphs import WARM_UPS, GraphSchedule
 from pellucid.model import EncoderDecoder
-from pellucid.training.fast.loss_on_device import masked_cross_entropy
+from pellucid.training.fast.pytorch import masked_cross_entropy
 from pellucid.training.plain import make_update
 from pellucid.training.update.batch_parts import make_pieces
 from pellucid.training.weights.optimizer import Optimizer

@@ -14,9 +14,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from live_cells import find_cells, say_cut
+
 from pellucid import load
 from pellucid.cli.commands.lesson import output_of
-from pellucid.lessons.walks.live_cells import find_cells, say_cut
 from pellucid.lessons.walks.walk import NAMES, OUTPUTS, load_walk, read_outputs
 
 

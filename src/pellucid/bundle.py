@@ -55,7 +55,7 @@ class Bundle:
     """One model, ready to use: weights, configuration, tokenizer, and their origin.
 
     ``model`` is float32 in any precision and holds exactly the stored numbers, so that
-    `pellucid.model.stored_precision.quantize_tensor_rows` returns the stored integers of an int8
+    `pellucid.model.stored_tensors.quantize_tensor_rows` returns the stored integers of an int8
     bundle. The one exception is the bias of logits that an imported model never had, see
     `load_bundle`.
 
@@ -240,7 +240,16 @@ def open_bundle(folder: Path, device: str = CPU) -> Bundle:
     Raises:
         BundleError: something is missing, damaged, or does not belong.
     """
-    manifest = _read_manifest(folder)
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise BundleError(
+            f"The bundle {folder} has no {MANIFEST}. The folder is incomplete: copy it again."
+        )
+    manifest = read_json_object(path)
+    version = manifest.get("format")
+    if version != 1:
+        advice = "Use a newer version of pellucid." if version else "Give the folder of a bundle."
+        raise BundleError(f"The bundle's format must be 1, but is {version!r} ({path}). {advice}")
     # Before anything is read from them: no parser sees a file that was changed.
     verify_files(folder, manifest.get("files"))
     for required in (WEIGHTS, CONFIG):
@@ -311,8 +320,7 @@ def write_bundle(
     Arguments and errors are those of `save_bundle`.
     """
     # Imported late: these need PyTorch, which reading a manifest does not.
-    from pellucid.model.stored_precision import pack_weights
-    from pellucid.model.stored_tensors import serialize_tensors
+    from pellucid.model.stored_tensors import pack_weights, serialize_tensors
 
     contents: dict[str, bytes] = {
         WEIGHTS: serialize_tensors(pack_weights(weights, config.precision)),
@@ -380,20 +388,6 @@ def _check_whole_characters(values: dict[str, Any], path: Path) -> None:
             f"{path.name} must hold whole characters, but {half} is half of one, a lone "
             f"surrogate ({path}). Take the file from where the model comes from."
         ) from None
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise BundleError(
-            f"The bundle {folder} has no {MANIFEST}. The folder is incomplete: copy it again."
-        )
-    manifest = read_json_object(path)
-    version = manifest.get("format")
-    if version != 1:
-        advice = "Use a newer version of pellucid." if version else "Give the folder of a bundle."
-        raise BundleError(f"The bundle's format must be 1, but is {version!r} ({path}). {advice}")
-    return manifest
 
 
 def _is_within(name: str) -> bool:

@@ -38,22 +38,6 @@ AXES: dict[str, str] = {
 }
 
 
-def axes_of(name: str) -> str | None:
-    """Read the axis letters at the end of a variable's name.
-
-    Args:
-        name: a variable name such as ``"scores_BHLM"``.
-
-    Returns:
-        ``"BHLM"``, or None if the name has no axes.
-    """
-    stem, _, axes = name.rpartition("_")
-    # A name such as `BH` has no stem: its letters are the whole name, not its axes.
-    if stem and axes and all(letter in AXES for letter in axes):
-        return axes
-    return None
-
-
 class Brief:
     """A dataclass with a short ``repr``: of arrays type and shape, of long tuples the length.
 

@@ -15,7 +15,7 @@ from pellucid.bundle import Bundle
 from pellucid.check.link_check import check_links, linked_words
 from pellucid.errors import DataError
 from pellucid.text.token_words import split_pieces
-from pellucid.training.start.token_links import link_tokens
+from pellucid.training.start.training_pairs import link_tokens
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]

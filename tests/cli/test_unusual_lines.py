@@ -10,8 +10,7 @@ import pytest
 from of_subwords import SUBWORDS
 
 import pellucid
-from pellucid.cli.lines.constraint_options import ConstraintOptions
-from pellucid.cli.lines.decoding_options import given_treatment
+from pellucid.cli.lines.decoding_options import ConstraintOptions, given_treatment
 from pellucid.cli.lines.translation_job import TranslationJob
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -28,11 +28,52 @@ from pellucid.decode.scoring import score_tokens
 from pellucid.decode.search.search_loop import Search
 from pellucid.decode.steppers import Ensemble, ModelStepper
 from pellucid.model import Dropout, Transformer, initialize
-from pellucid.shapes import axes_of
+from pellucid.shapes import AXES
 from pellucid.training.fast.loss import smoothed_cross_entropy
 
 PACKAGE = str(Path(pellucid.__file__).parent)
 PAD, START, END = 0, 2, 3
+
+
+def axes_of(name: str) -> str | None:
+    """Read the axis letters at the end of a variable's name.
+
+    Args:
+        name: a variable name such as ``"scores_BHLM"``.
+
+    Returns:
+        ``"BHLM"``, or None if the name has no axes.
+    """
+    stem, _, axes = name.rpartition("_")
+    # A name such as `BH` has no stem: its letters are the whole name, not its axes.
+    if stem and axes and all(letter in AXES for letter in axes):
+        return axes
+    return None
+
+
+@pytest.mark.parametrize(
+    ("name", "axes"),
+    [
+        ("scores_BHLM", "BHLM"),
+        ("memory_BSD", "BSD"),
+        ("newest_B1", "B1"),
+        ("mask_11LM", "11LM"),
+        ("states_B1D", "B1D"),
+        ("positions_LD", "LD"),
+        ("bias_V", "V"),
+        ("chosen_log_B", "B"),
+        ("_key_BHMK", "BHMK"),
+    ],
+)
+def test_axes_of_a_tensors_name_are_its_last_letters(name: str, axes: str) -> None:
+    assert axes_of(name) == axes
+
+
+@pytest.mark.parametrize(
+    "name", ["scores", "BHLM", "_B", "scores_", "d_model", "max_length", "log_Z", "mask_BHx", ""]
+)
+def test_axes_of_a_name_without_axes_is_none(name: str) -> None:
+    assert axes_of(name) is None
 
 
 def find_disagreements(values: Mapping[str, Any]) -> list[str]:

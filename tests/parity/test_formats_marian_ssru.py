@@ -23,7 +23,7 @@ import pellucid
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import BundleError
 from pellucid.formats.from_marian import import_marian
-from pellucid.formats.marian_binary import read_marian_binary
+from pellucid.formats.marian_folder import read_marian_binary
 
 HERE = Path(__file__).parent / "marian_ssru"
 FLOATS = ("model.npz", "model.bin")

@@ -5,5 +5,5 @@ down, `layer` the rest of an encoder layer around it; `row` follows one row. `pa
 into pages, and `quiz_questions` asks for its numbers. `matrices` makes an example of a file of
 matrices, which `matrix_files` checks. `small_translator` trains a translator in a second. `printed`
 holds the numbers that texts print, and recomputes them. `examples` has a TOML file for the words of
-each example, which `example_words` reads, and a module for its numbers.
+each example, which `sheet` reads, and a module for its numbers.
 """

@@ -19,8 +19,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError
 from torch import Tensor
 
-from pellucid.by_hand.example_words import PartWords
-from pellucid.by_hand.sheet import AttentionByHand, Part, Step, matrix
+from pellucid.by_hand.sheet import AttentionByHand, Part, PartWords, Step, matrix
 from pellucid.config.base import Strict
 from pellucid.config.parsing import ExcessError, read_toml_text
 from pellucid.errors import DataError, suggestion

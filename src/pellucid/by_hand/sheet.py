@@ -12,22 +12,27 @@ Subtracting the largest number of a row changes no weight, since it cancels, and
 exponentials from overflowing.
 """
 
-# Properties that are tensors end in axis capitals, as variables do.
-# ruff: noqa: N802
-
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from pellucid.attention.masks import apply_mask
 from pellucid.attention.stages import mix, score, weigh
+from pellucid.by_hand.example_numbers import read_example_file
 from pellucid.by_hand.printed import WorkedNumber
+from pellucid.config.base import Strict
+
+# Properties that are tensors end in axis capitals, as variables do.
+# ruff: noqa: N802
+
 
 Arithmetic = tuple[tuple[str, ...], ...]
 """Lines of arithmetic, one group for each row."""
@@ -271,3 +276,59 @@ def write_number(value: float) -> str:
 def write_root(width: int) -> str:
     """Write a square root with its value: ``√4 = 2``."""
     return f"√{width} = {write_number(math.sqrt(width))}"
+
+
+class PartWords(Strict):
+    """The words of one part of an example."""
+
+    title: str = ""
+    note: str = ""
+    corrections: list[str] = Field(default_factory=list)
+
+
+class _Words(Strict):
+    """The file of an example: its words, those of its parts by their names, and its numbers."""
+
+    title: str
+    text: str = ""
+    note: str
+    parts: dict[str, PartWords]
+    numbers: dict[str, list[Any]] = Field(default_factory=dict)
+
+
+def write_part(
+    name: str,
+    *steps: Step,
+    attention: AttentionByHand | None = None,
+    **values: object,
+) -> Part:
+    """Make a part of an example with its words.
+
+    Args:
+        name: of the example and of the part: ``pizza.given``.
+        steps: what it computes.
+        attention: the attention that the steps write down, if they do.
+        values: what the names in braces of the words stand for.
+    """
+    example, _, part = name.partition(".")
+    words = _read_words(example).parts[part]
+    return Part(
+        words.title.format(**values),
+        words.note.format(**values),
+        steps,
+        attention,
+        tuple(text.format(**values) for text in words.corrections),
+    )
+
+
+def write_example(name: str, *parts: Part, **values: object) -> WorkedExample:
+    """Make an example with its title, source and note; values stand for names in braces."""
+    words = _read_words(name)
+    title = words.title.format(**values)
+    note = words.note.format(**values)
+    return WorkedExample(name, title, words.text, note, parts)
+
+
+@cache
+def _read_words(name: str) -> _Words:
+    return _Words.model_validate(read_example_file(name))

@@ -222,7 +222,12 @@ def end_output(code: int) -> int:
 def _judge(error: BaseException) -> tuple[int, str]:
     """Return the exit code and the sentence, which is empty for a quiet end."""
     if isinstance(error, SystemExit):
-        return _judge_exit(error)
+        # Typer turns a closed pipe into exit code 1.
+        if isinstance(error.__context__, BrokenPipeError):
+            return 0, ""
+        if error.code is None or isinstance(error.code, int):
+            return error.code or 0, ""
+        return 1, str(error.code)
     if isinstance(error, KeyboardInterrupt):
         return 128 + signal.SIGINT, "Stopped by Ctrl-C."
     if isinstance(error, PellucidError):
@@ -243,12 +248,3 @@ def _judge(error: BaseException) -> tuple[int, str]:
         f"This is a bug in pellucid: {type(error).__name__}: {message}. "
         "Please report it, with what PELLUCID_DEBUG=1 shows."
     )
-
-
-def _judge_exit(error: SystemExit) -> tuple[int, str]:
-    # Typer turns a closed pipe into exit code 1.
-    if isinstance(error.__context__, BrokenPipeError):
-        return 0, ""
-    if error.code is None or isinstance(error.code, int):
-        return error.code or 0, ""
-    return 1, str(error.code)

@@ -127,7 +127,16 @@ class HeadAddress:
         """
         is_of_heads = self.depth == 4 or self.kind in ATTENTION_KINDS
         if model.is_recurrent and is_of_heads:
-            self._check_recurrent(model)
+            if not model.attending_layers:
+                raise InputError(
+                    "A recurrent model that reads one vector of fixed length has no head "
+                    f"({self}). Train one with model.recurrent_attention = 'additive' or 'dot'."
+                )
+            if not self.is_at("decoder.0.cross"):
+                raise InputError(
+                    f"The only head of a recurrent model is decoder.0.cross.0, but {self} is asked "
+                    "for. Name that one."
+                )
         parts = PARTS if self.part is None else (self.part,)
         of = "this model" if self.part is None else f"this model's {self.part}"
         # The deeper of the parts that are asked for: a layer that one of them has is fine.
@@ -150,18 +159,6 @@ class HeadAddress:
                     "decoder.LAYER.recurrent, which has no heads, or decoder.LAYER.cross.HEAD."
                 )
             raise InputError(f"This model has no {self}. {suggestion(str(self), sites)}")
-
-    def _check_recurrent(self, model: AttentionSizes) -> None:
-        if not model.attending_layers:
-            raise InputError(
-                f"A recurrent model that reads one vector of fixed length has no head ({self}). "
-                "Train one with model.recurrent_attention = 'additive' or 'dot'."
-            )
-        if not self.is_at("decoder.0.cross"):
-            raise InputError(
-                f"The only head of a recurrent model is decoder.0.cross.0, but {self} is asked "
-                "for. Name that one."
-            )
 
 
 def parse_address(text: str) -> HeadAddress:

@@ -13,12 +13,11 @@ from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import Precision
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.errors import InputError, not_together
-from pellucid.functions.given_lines import read_given
+from pellucid.functions.evaluate_model import read_given
 
 if TYPE_CHECKING:
     # Only here, so that it is checked by `read_given`, which names the line that is no text.
-    from pellucid.formats.imported import ImportedModel
-    from pellucid.functions.given_lines import GivenLines
+    from pellucid.functions.evaluate_model import GivenLines
     from pellucid.translate.translator import Translator
 
 ImportFormat = Literal["auto", "marian", "nn-transformer"]
@@ -82,7 +81,14 @@ def convert(
     # Before the model is read: a folder that is in the way shows at once.
     check_place(Path(output))
     if format == "nn-transformer":
-        imported = _import_nn_transformer(Path(folder), config)
+        from pellucid.formats.from_nn_transformer import import_nn_transformer
+
+        if config is None:
+            raise InputError(
+                "The format nn-transformer needs --config FILE, which says what the weights do "
+                "not. Name a new file: a draft is written there."
+            )
+        imported = import_nn_transformer(Path(folder), Path(config))
     else:
         if config is not None:
             raise not_together("--config", f"--format {format}", "its folder says everything")
@@ -90,17 +96,6 @@ def convert(
         imported = (import_fairseq if is_fairseq else import_marian)(Path(folder))
     imported.save(Path(output))
     return ConvertedModel(Path(output), imported.dropped)
-
-
-def _import_nn_transformer(checkpoint: Path, config: str | Path | None) -> ImportedModel:
-    from pellucid.formats.from_nn_transformer import import_nn_transformer
-
-    if config is None:
-        raise InputError(
-            "The format nn-transformer needs --config FILE, which says what the weights do not. "
-            "Name a new file: a draft is written there."
-        )
-    return import_nn_transformer(checkpoint, Path(config))
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pellucid.arguments import checked
+from pellucid.arguments import checked, list_texts
 from pellucid.config import DecodingConfig
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.errors import InputError, not_together
@@ -18,14 +18,12 @@ from pellucid.evaluation.form import AS_IT_IS, NFC, Form
 from pellucid.evaluation.statistics import References, Scoring
 from pellucid.evaluation.tokenization import check_tokenizer, lowercase_and_tokenize
 from pellucid.files import expand_home
-from pellucid.functions.given_lines import read_given
 from pellucid.languages.codes import direction
+from pellucid.text.reading.lines import read_lines
 from pellucid.translate.call_options import check_names
 from pellucid.translate.translator import Translator, load
 
 if TYPE_CHECKING:
-    # Only here, so that it is checked by `read_given`, which names the line that is no text.
-    from pellucid.functions.given_lines import GivenLines
     from pellucid.inside.changes.given_changes import GivenChanges
     from pellucid.translate.results import Translation
 
@@ -182,3 +180,20 @@ def _read_test(run: str | Path) -> tuple[list[str], list[str]]:
     if num_known:
         warnings.warn(describe_known(num_known), stacklevel=3)
     return [pair.source for pair in pairs], [pair.target for pair in pairs]
+
+
+GivenLines = str | Path | Iterable[str]
+"""A text file, or its lines."""
+
+
+def read_given(name: str, given: object) -> list[str]:
+    """Read the lines of a file, or take those that are given.
+
+    Args:
+        name: of the argument, for messages.
+        given: the file or the lines.
+
+    Raises:
+        DataError: they are neither, or the file cannot be read as text.
+    """
+    return list(read_lines(given)) if isinstance(given, str | Path) else list_texts(name, given)

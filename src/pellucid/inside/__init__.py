@@ -47,9 +47,8 @@ if TYPE_CHECKING:
         measure,
     )
     from pellucid.inside.pair import Replace
-    from pellucid.inside.patches.causal_tracing import causal_trace
+    from pellucid.inside.patches.causal_tracing import PATCHINGS, causal_trace
     from pellucid.inside.patches.patching import patch
-    from pellucid.inside.patches.patchings import PATCHINGS
     from pellucid.inside.record.vector_files import Vectors, load_vectors
     from pellucid.inside.replayed_pair import replay
     from pellucid.inside.sentence_pair import Pair
@@ -126,7 +125,7 @@ _HOMES = {
     "Map": "pellucid.inside.measures.maps",
     "MapDifference": "pellucid.inside.heads.compare",
     "Measure": "pellucid.inside.measures.registry",
-    "PATCHINGS": "pellucid.inside.patches.patchings",
+    "PATCHINGS": "pellucid.inside.patches.causal_tracing",
     "PART_MEASURES": "pellucid.inside.measures.registry",
     "Pair": "pellucid.inside.sentence_pair",
     "PatchedCorpus": "pellucid.inside.studies.patched",

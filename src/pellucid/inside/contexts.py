@@ -98,15 +98,15 @@ def compare_contexts(bundle: Bundle, word: str, sentences: Sequence[str]) -> Con
             model.encode(torch.tensor([list(ids)], device=model.output_weight.device), probe=keeper)
         vectors_SPD = np.stack([keeper.found[name][0].numpy(force=True) for name in places], axis=1)
         tokens = bundle.tokenizer.source_tokens(ids)
-        for group in _tokens_of(bundle, word, sentence, ids):
-            found.append(
-                Occurrence(
-                    number,
-                    group[0],
-                    tuple(tokens[index] for index in group),
-                    vectors_SPD[group].mean(axis=0),
-                )
+        found += [
+            Occurrence(
+                number,
+                group[0],
+                tuple(tokens[index] for index in group),
+                vectors_SPD[group].mean(axis=0),
             )
+            for group in _tokens_of(bundle, word, sentence, ids)
+        ]
     if len(found) < 2:
         raise InputError(
             f"{word!r} must stand at least twice to be compared, but stands once. Give another "

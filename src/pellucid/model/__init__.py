@@ -2,7 +2,7 @@
 
 Reading order: `site` (a place with its probe and dropout), `layers`, `transformer`; its common part
 with other models is in `encoder_decoder`. `recurrent` is translation as it was before. `kv_cache`
-serves decoding, `dropout` training, `initialization` a new model, `stored_precision` weights on
+serves decoding, `dropout` training, `initialization` a new model, `stored_tensors` weights on
 disk.
 """
 

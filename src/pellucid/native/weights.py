@@ -156,7 +156,9 @@ class Packed:
         model.decoder = self._layers("decoder", config.num_decoder_layers)
         model.encoder_norm = self._norm("encoder.norm")
         model.decoder_norm = self._norm("decoder.norm")
-        model.output = self._output()
+        names = {"all": "embedding", "decoder": "target_embedding", "none": "output"}
+        matrix = self._matrix(names[self.config.tied_embeddings])
+        model.output = self._pack([replace(matrix, bias_O=self._weights.get("output.bias"))])
         model.source = self._embedding("source")
         model.target = self._embedding("target")
         return model
@@ -214,11 +216,6 @@ class Packed:
         factor_O = np.full(len(weight_OI), factor, np.float32)
         scale_O = self._weights.get(f"{name}.weight{SCALE}")
         return _Matrix(weight_OI, self._weights.get(f"{name}.bias"), factor_O, scale_O)
-
-    def _output(self) -> Linear:
-        names = {"all": "embedding", "decoder": "target_embedding", "none": "output"}
-        matrix = self._matrix(names[self.config.tied_embeddings])
-        return self._pack([replace(matrix, bias_O=self._weights.get("output.bias"))])
 
     def _embedding(self, side: str) -> Embedding:
         name = "embedding" if self.config.tied_embeddings == "all" else f"{side}_embedding"

@@ -17,7 +17,7 @@ CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 
 LinkRule = Literal["best", "both", "all"]
 LINK_RULES: tuple[LinkRule, ...] = get_args(LinkRule)
-"""The links to take from a map: see `pellucid.inside.align.link_rules.link_words`."""
+"""The links to take from a map: see `pellucid.inside.align.linked_units.link_words`."""
 
 WordRule = Literal["auto", "spaces", "script"]
 """The ways to cut a line into words: see `pellucid.text.line_words.line_words`."""

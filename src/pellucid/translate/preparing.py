@@ -118,12 +118,8 @@ class Preparer:
             config: the options of the search.
             how: what to do with the lines.
         """
-        layouts = []
-        lines = []
-        for text in texts:
-            layouts.append(self._lay_out(text, how))
-            for line in layouts[-1].lines:
-                lines.append(line.text)
+        layouts = [self._lay_out(text, how) for text in texts]
+        lines = [line.text for layout in layouts for line in layout.lines]
         # All lines in one call, which SentencePiece spreads over the cores.
         encoded = iter(self._tokenizer.encode_sources(lines))
         return [

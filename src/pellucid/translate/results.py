@@ -48,7 +48,7 @@ NO_COUNTS = FixedCounts({})
 
 @dataclass(frozen=True, repr=False)
 class Notes:
-    """What is unusual about a line and its translation; everything has its default if nothing is.
+    """Unusual facts about a line and its translation; each has its default if there is none.
 
     Attributes:
         replaced: characters of the line that the model has not learned and that were replaced by

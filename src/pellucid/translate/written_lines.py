@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from pellucid.bundle import Bundle
 from pellucid.config import DecodingConfig
@@ -19,9 +19,6 @@ from pellucid.translate.attended_words import AttentionReader, replace_unknown
 from pellucid.translate.judging import DOUBTFUL, add_partial, add_stuck, judge, seems_short
 from pellucid.translate.preparing import Ready
 from pellucid.translate.results import Flag, Scored, TranslatedHypothesis, Translation
-
-if TYPE_CHECKING:
-    pass
 
 Unknown = Literal["token", "source-word"]
 Result = TypeVar("Result", Translation, Scored)

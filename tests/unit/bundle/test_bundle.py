@@ -17,8 +17,7 @@ import torch
 from pellucid.bundle import Bundle, load_bundle, read_json_object, resolve_model, save_bundle
 from pellucid.config import BundleConfig
 from pellucid.errors import BundleError, InputFileNotFoundError, OutputError, PellucidError
-from pellucid.model.stored_precision import quantize_tensor_rows
-from pellucid.model.stored_tensors import read_tensors
+from pellucid.model.stored_tensors import quantize_tensor_rows, read_tensors
 from pellucid.native.stored_weights import read_stored
 
 

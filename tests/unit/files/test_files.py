@@ -32,7 +32,6 @@ from pellucid.files import (
 )
 from pellucid.text.reading import lines as text_lines
 from pellucid.text.reading.lines import (
-    count_lines,
     decode_line,
     not_a_line,
     not_utf8,
@@ -92,7 +91,6 @@ def test_read_lines_ends_a_line_at_newline_only(
 ) -> None:
     path = write(tmp_path, data)
     assert list(read_lines(path)) == lines
-    assert count_lines(path) == len(lines)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +293,6 @@ def test_read_lines_keeps_damaged_lines_byte_by_byte_where_asked(tmp_path: Path)
         b"l'\xe9t\xe9",
         "l'été".encode(),
     ]
-    assert count_lines(path, keeps_damaged=True) == 3
     assert [not_utf8(line) is None for line in lines] == [True, False, True]
     assert "after 2 characters comes byte 0xe9" in (not_utf8(lines[1]) or "")
 

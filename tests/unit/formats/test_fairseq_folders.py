@@ -16,8 +16,8 @@ from small_fairseq import change, random_sentences, write_model, write_tokenizer
 
 from pellucid import convert, load
 from pellucid.errors import InputError, speaking_to
-from pellucid.formats.byte_pair_files import read_byte_pairs
 from pellucid.formats.fairseq_tokens import read_vocabulary
+from pellucid.formats.from_fairseq import read_byte_pairs
 from pellucid.functions.convert_model import export
 from pellucid.inside.pair import make_pair
 from pellucid.serve.models import load_models

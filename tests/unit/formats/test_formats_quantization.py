@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from torch import Tensor
 
-from pellucid.model.stored_precision import (
+from pellucid.model.stored_tensors import (
     dequantize_rows,
     is_quantized_tensor,
     pack_weights,

@@ -16,10 +16,9 @@ from pellucid.errors import InputError
 from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside.align.alignment_maps import map_pairs
 from pellucid.inside.align.attention_links import align_pairs
-from pellucid.inside.align.choice import consistencies
-from pellucid.inside.align.direction import make_direction
-from pellucid.inside.align.link_rules import Aligned, link_words
+from pellucid.inside.align.direction import consistencies, make_direction
 from pellucid.inside.align.link_views import View, all_views
+from pellucid.inside.align.linked_units import Aligned, link_words
 from pellucid.inside.pair import make_pair
 from pellucid.text.link_choices import LinkRule
 from pellucid.text.token_words import split_pieces, words_of_tokens
@@ -341,4 +340,4 @@ def test_backward_direction_swaps_sides_and_links(bundle: Bundle) -> None:
     (back,) = make_direction(bundle, **asked, is_backward=True).align(french, english)  # type: ignore[arg-type]
     assert back.links == (frozenset((j, i) for i, j in there.links[0]),)
     assert (back.source, back.target) == (french[0], english[0])
-    assert (back.num_source_words, back.num_target_words) == (7, 6)
+    assert (len(back.source_words), len(back.target_words)) == (7, 6)

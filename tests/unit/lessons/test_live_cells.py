@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +12,11 @@ import pytest
 import pellucid
 from pellucid import Translator
 from pellucid.errors import InputError
-from pellucid.lessons.walks.live_cells import find_cells, say_cut
 from pellucid.lessons.walks.walk import NAMES, SENTENCE, Statement, load_walk, read_outputs
 
+_SCRIPT = runpy.run_path(str(Path(__file__).parents[3] / "docs/lessons/live_cells.py"))
+find_cells = _SCRIPT["find_cells"]
+say_cut = _SCRIPT["say_cut"]
 _RECORDED = read_outputs()["walks"]
 NAMED = read_outputs()["cells"]
 """The cells that differ between models, found when the outputs were recorded."""

@@ -16,22 +16,25 @@ from pellucid.lessons.why.claims.fixed_size import WAYS, cut_batches
 from pellucid.lessons.why.claims.length import COSTS, fit_laws, longest_in, seconds_of_encoder
 from pellucid.lessons.why.claims.scale import measure_sharpness, softmax_gradient
 from pellucid.lessons.why.clock import peak_bytes, seconds_of
-from pellucid.lessons.why.fits import PowerLaw, fit_power_law
-from pellucid.lessons.why.tiny.learn import count_exact, loss_on, make_tiny, train_tiny
+from pellucid.lessons.why.fits import fit_power_law
+from pellucid.lessons.why.tiny.learn import (
+    END,
+    PAD,
+    START,
+    UNKNOWN,
+    TinyVocabulary,
+    count_exact,
+    loss_on,
+    make_pair_batch,
+    make_tiny,
+    train_tiny,
+)
 from pellucid.lessons.why.tiny.tiny_language import (
     draw_ambiguous,
     draw_lists,
     draw_statements,
     is_translation,
     swap_animals,
-)
-from pellucid.lessons.why.tiny.tiny_vocabulary import (
-    END,
-    PAD,
-    START,
-    UNKNOWN,
-    TinyVocabulary,
-    make_pair_batch,
 )
 from pellucid.lessons.why.tiny.two_nouns import TASTE, draw_others, draw_tests, draw_ties
 from pellucid.machine.randomness import generator
@@ -97,12 +100,6 @@ def test_power_law_of_noisy_times_is_the_least_squares_line() -> None:
     x, y = np.log(lengths), np.log(costs)
     slope = ((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum()
     assert fit_power_law(lengths, costs).exponent == pytest.approx(slope)
-
-
-def test_power_laws_meet_where_their_costs_are_equal() -> None:
-    square, line = PowerLaw(0.5, 2), PowerLaw(6, 1)
-    assert square.meets(line) == pytest.approx(12)
-    assert square.meets(PowerLaw(1, 2)) == math.inf
 
 
 @pytest.mark.parametrize(("lengths", "costs"), [([3], [1.0]), ([3, 5], [1.0]), ([3, 5], [1, 0])])

@@ -12,7 +12,7 @@ import pytest
 from pellucid.errors import DataError
 from pellucid.lessons.why import MeasurementSetting
 from pellucid.lessons.why.cells import average
-from pellucid.lessons.why.kept_results import KeptCells
+from pellucid.lessons.why.setting import KeptCells
 
 
 def test_kept_cell_is_not_computed_again(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_timed_cells_of_another_machine_are_measured_again(
 ) -> None:
     kept = KeptCells(tmp_path / "cache.json", "cache")
     machine = "fast"
-    monkeypatch.setattr("pellucid.lessons.why.kept_results._describe_machine", lambda: machine)
+    monkeypatch.setattr("pellucid.lessons.why.setting._describe_machine", lambda: machine)
     assert kept.get("64 tokens", lambda: 0.25, is_timed=True) == 0.25
     machine = "slow"
     assert kept.get("64 tokens", lambda: 0.75, is_timed=True) == 0.75
@@ -92,9 +92,9 @@ def test_judging_again_takes_times_of_any_machine_and_measures_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "cache.json"
-    monkeypatch.setattr("pellucid.lessons.why.kept_results._describe_machine", lambda: "fast")
+    monkeypatch.setattr("pellucid.lessons.why.setting._describe_machine", lambda: "fast")
     KeptCells(path, "cache").get("64 tokens", lambda: 0.25, is_timed=True)
-    monkeypatch.setattr("pellucid.lessons.why.kept_results._describe_machine", lambda: "slow")
+    monkeypatch.setattr("pellucid.lessons.why.setting._describe_machine", lambda: "slow")
     kept = KeptCells(path, "cache", is_judged_again=True)
     assert kept.get("64 tokens", lambda: 9.0, is_timed=True) == 0.25
     with pytest.raises(DataError, match=r"times of '128 tokens'.*claim cache --full"):

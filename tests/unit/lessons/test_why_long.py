@@ -28,8 +28,7 @@ from pellucid.lessons.why.claims.parts.distances import (
 from pellucid.lessons.why.claims.position import KINDS
 from pellucid.lessons.why.claims.residual import deepest_learned, gradient_by_layer
 from pellucid.lessons.why.fits import PowerLaw, longest_below
-from pellucid.lessons.why.record import to_record
-from pellucid.lessons.why.result import Verdict
+from pellucid.lessons.why.result import Verdict, to_record
 from pellucid.lessons.why.tiny.learn import thin, updates_until
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
 from pellucid.machine.randomness import generator

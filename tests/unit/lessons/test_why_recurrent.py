@@ -14,7 +14,20 @@ from pellucid.lessons.why.claims.gradients import gradient_from_last, gradient_w
 from pellucid.lessons.why.claims.memory import SPANS, draw_corpus, tabulate_corpus, translate_corpus
 from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_tiny
+from pellucid.lessons.why.tiny.learn import (
+    END,
+    FORMS,
+    PAD,
+    START,
+    Form,
+    Tiny,
+    count_exact,
+    count_trained_numbers,
+    make_form,
+    make_pair_batch,
+    make_tiny,
+    train_tiny,
+)
 from pellucid.lessons.why.tiny.random_letters import (
     LETTERS,
     Check,
@@ -23,9 +36,7 @@ from pellucid.lessons.why.tiny.random_letters import (
     share_right,
     study_training,
 )
-from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, count_trained_numbers, make_form
-from pellucid.lessons.why.tiny.tiny_vocabulary import END, PAD, START, make_pair_batch
-from pellucid.lessons.why.tiny.uneven import draw_uneven, kind_of, order_of
+from pellucid.lessons.why.tiny.tiny_language import draw_uneven, kind_of, order_of
 from pellucid.machine.randomness import generator
 from pellucid.model import RecurrentModel
 

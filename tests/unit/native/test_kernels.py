@@ -20,7 +20,7 @@ from pellucid.native.kernels.calls import AttentionCall, DropoutBytes, Embedding
 from pellucid.native.kernels.kernels import KernelNorm, Kernels, find_kernels, library_name
 from pellucid.native.libraries import hash_of_sources
 from pellucid.native.loading import load_library
-from pellucid.training.weights.muon import COEFFICIENTS, orthogonalize
+from pellucid.training.weights.optimizer import COEFFICIENTS, orthogonalize
 
 PRECISIONS = ("float32", "bfloat16")
 

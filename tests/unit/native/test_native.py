@@ -40,8 +40,7 @@ from pellucid.decode.decoder import Decoder
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.machine.turns import StoppedError, taking_turns
 from pellucid.model import Transformer, make_model
-from pellucid.model.stored_precision import pack_weights, unpack_weights
-from pellucid.model.stored_tensors import serialize_tensors
+from pellucid.model.stored_tensors import pack_weights, serialize_tensors, unpack_weights
 from pellucid.native import engine as native_engine
 from pellucid.native import loading
 from pellucid.native.call import LengthLimits, SearchOptions
@@ -258,7 +257,7 @@ def test_bfloat16_is_float32_with_rounded_weights_of_products(
 
 
 def test_weights_become_the_integers_of_a_stored_bundle() -> None:
-    from pellucid.model.stored_precision import quantize_tensor_rows as stored
+    from pellucid.model.stored_tensors import quantize_tensor_rows as stored
 
     weight = torch.randn(7, 13)
     weight[3] = 0

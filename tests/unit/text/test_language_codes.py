@@ -81,7 +81,7 @@ def test_links_count_the_words_of_the_text_alone(bundle: Bundle) -> None:
     def align(code: str) -> list[frozenset[tuple[int, int]]]:
         lines = [f"{code}{text}" for text in TEXTS]
         found = list(align_pairs(bundle.model, bundle.tokenizer, lines, TARGETS, [VIEW]))
-        assert [pair.num_source_words for pair in found] == [3, 5]
+        assert [len(pair.source_words) for pair in found] == [3, 5]
         assert [pair.source.strip() for pair in found] == TEXTS
         return [pair.links[0] for pair in found]
 
@@ -89,7 +89,7 @@ def test_links_count_the_words_of_the_text_alone(bundle: Bundle) -> None:
         for links, text in zip(align(code), TEXTS, strict=True):
             assert {i for i, _ in links} == set(range(len(text.split())))
     (only,) = align_pairs(bundle.model, bundle.tokenizer, [">>fra<<"], ["le"], [VIEW])
-    assert (only.links[0], only.num_source_words, only.error) == (frozenset(), 0, None)
+    assert (only.links[0], len(only.source_words), only.error) == (frozenset(), 0, None)
 
 
 def test_changes_name_the_words_of_the_text_alone(bundle: Bundle) -> None:

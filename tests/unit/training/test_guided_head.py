@@ -24,7 +24,7 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.training.fast.attention_losses import AttentionLosses
 from pellucid.training.run.folder import RunFolder
 from pellucid.training.start.prepare import prepare_data
-from pellucid.training.start.token_links import link_tokens
+from pellucid.training.start.training_pairs import link_tokens
 from pellucid.training.update.batch_parts import BatchPart, split_batch
 from pellucid.training.update.passes import Passes
 from pellucid.training.update.step import Updater

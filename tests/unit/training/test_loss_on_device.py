@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pellucid.training.fast.loss import smoothed_cross_entropy
-from pellucid.training.fast.loss_on_device import masked_cross_entropy
+from pellucid.training.fast.pytorch import masked_cross_entropy
 
 P, D, V = 62, 7, 37
 

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import BundleError
 from pellucid.model import Transformer, initialize
-from pellucid.training.weights.muon import orthogonalize
-from pellucid.training.weights.optimizer import Optimizer, is_inner_matrix
+from pellucid.training.weights.optimizer import Optimizer, is_inner_matrix, orthogonalize
 
 RATE, MUON_RATE = 0.01, 0.02
 V = 37
@@ -273,7 +272,9 @@ def test_matrices_move_alike_however_many_go_together(monkeypatch: pytest.Monkey
     training = TrainingConfig(optimizer="muon")
     found = []
     for numbers_at_once in (1, 2**26):
-        monkeypatch.setattr("pellucid.training.weights.muon.STACK_SIZE_ON_CPU", numbers_at_once)
+        monkeypatch.setattr(
+            "pellucid.training.weights.optimizer.STACK_SIZE_ON_CPU", numbers_at_once
+        )
         model = make_model()
         run(model, Optimizer(model, training), range(1, 4))
         found.append(weights_of(model))

@@ -15,8 +15,7 @@ from pellucid.attention.probe import Probe
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Transformer
-from pellucid.training.fast.attention_losses import AttentionLosses
-from pellucid.training.fast.score_penalty import ScorePenalty, masks_of
+from pellucid.training.fast.attention_losses import AttentionLosses, ScorePenalty, masks_of
 from pellucid.training.update.batch_parts import split_batch
 from pellucid.training.update.step import Updater
 from pellucid.training.weights.optimizer import Optimizer

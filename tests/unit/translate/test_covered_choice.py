@@ -9,7 +9,7 @@ import pytest
 import pellucid
 from pellucid.documents.markup.segments import Segment, Spelled, Syntax
 from pellucid.documents.placeholders import make_segment
-from pellucid.translate.links.covered_choice import choose_covered
+from pellucid.translate.links.document_texts import choose_covered
 from pellucid.translate.masking import hide_copies
 from pellucid.translate.results import Translation
 from pellucid.translate.translator import Translator

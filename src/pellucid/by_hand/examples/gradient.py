@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     NamedMatrix,
@@ -20,7 +19,9 @@ from pellucid.by_hand.sheet import (
     matrix,
     name_columns,
     named_matrix,
+    write_example,
     write_number,
+    write_part,
 )
 from pellucid.by_hand.written_stages import (
     bracket,

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from pellucid.attention.forms import attend_with_values
 from pellucid.by_hand.example_numbers import read_matrix, read_numbers
-from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
     Part,
@@ -25,7 +24,9 @@ from pellucid.by_hand.sheet import (
     make_weight_step,
     matrix,
     named_matrix,
+    write_example,
     write_number,
+    write_part,
 )
 from pellucid.by_hand.written_stages import Product, stage_steps
 

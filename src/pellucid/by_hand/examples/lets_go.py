@@ -15,7 +15,6 @@ from torch import Tensor
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.attention.stages import scale, score, weigh
 from pellucid.by_hand.example_numbers import read_matrix
-from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Part,
@@ -25,6 +24,8 @@ from pellucid.by_hand.sheet import (
     make_step,
     make_weight_step,
     named_matrix,
+    write_example,
+    write_part,
 )
 from pellucid.by_hand.written_stages import Product, stage_steps
 from pellucid.machine.randomness import generator

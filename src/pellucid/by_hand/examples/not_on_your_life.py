@@ -15,7 +15,6 @@ import torch
 from pellucid.attention.masks import additive_mask, causal_mask, mask_then_scale
 from pellucid.attention.stages import weigh
 from pellucid.by_hand.example_numbers import read_matrix
-from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import (
     NOT_ON_YOUR_LIFE_TOKENS,
     attend_not_on_your_life,
@@ -31,7 +30,9 @@ from pellucid.by_hand.sheet import (
     make_given,
     make_step,
     make_weight_step,
+    write_example,
     write_number,
+    write_part,
     write_root,
 )
 from pellucid.by_hand.written_stages import make_product_step, stage_steps

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from pellucid.attention.stages import mix
 from pellucid.by_hand.example_numbers import read_matrix
-from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import (
     PIZZA_TOKENS,
     WorkedNumber,
@@ -30,7 +29,9 @@ from pellucid.by_hand.sheet import (
     make_weight_step,
     matrix,
     named_matrix,
+    write_example,
     write_number,
+    write_part,
 )
 from pellucid.by_hand.written_stages import make_product_step, stage_steps
 

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from pellucid.attention.positions import offset_matrix, sinusoidal_positions
 from pellucid.by_hand.example_numbers import read_matrix
-from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import (
     SHOW_ME_THE_MONEY_TOKENS,
     find_numbers,
@@ -28,7 +27,9 @@ from pellucid.by_hand.sheet import (
     make_step,
     matrix,
     named_matrix,
+    write_example,
     write_number,
+    write_part,
 )
 from pellucid.by_hand.written_stages import (
     Product,

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     NamedMatrix,
@@ -29,7 +28,9 @@ from pellucid.by_hand.sheet import (
     matrix,
     name_columns,
     named_matrix,
+    write_example,
     write_number,
+    write_part,
 )
 from pellucid.by_hand.written_stages import (
     bracket,
@@ -101,7 +102,14 @@ def recurrent_step() -> WorkedExample:
         write_part("recurrent-step.first", *read[0].steps),
         write_part("recurrent-step.second", *read[1].steps),
         _attention_part(attention, asked_1D, states_MD),
-        write_part("recurrent-step.decoder", *_given_to_decoder(), *written.steps),
+        write_part(
+            "recurrent-step.decoder",
+            *(
+                _given_weight(f"C^{name}", weight, "c", f"{_NAMES[name]}, for the context")
+                for name, weight in RECURRENT_CONTEXT.items()
+            ),
+            *written.steps,
+        ),
     )
 
 
@@ -122,13 +130,6 @@ def _given_weight(name: str, weight: object, letter: str, formula: str) -> Step:
     values_DD = matrix(weight)
     rows = NamedMatrix(name_columns(letter, len(values_DD)), ("0", "1"), values_DD)
     return make_given(name, rows, formula)
-
-
-def _given_to_decoder() -> tuple[Step, ...]:
-    return tuple(
-        _given_weight(f"C^{name}", weight, "c", f"{_NAMES[name]}, for the context")
-        for name, weight in RECURRENT_CONTEXT.items()
-    )
 
 
 def _step(

@@ -20,7 +20,6 @@ from pellucid.attention.similarity import (
     edit_similarity,
     exact_match,
 )
-from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import ROOM_NUMBERS, WorkedNumber
 from pellucid.by_hand.sheet import (
     AttentionByHand,
@@ -30,7 +29,9 @@ from pellucid.by_hand.sheet import (
     make_given,
     make_step,
     matrix,
+    write_example,
     write_number,
+    write_part,
 )
 from pellucid.by_hand.written_stages import stage_steps
 from pellucid.errors import InputError

@@ -22,7 +22,6 @@ from torch import Tensor
 from pellucid.attention.masks import causal_mask
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.by_hand.example_numbers import read_matrix
-from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import (
     NOT_ON_YOUR_LIFE_TOKENS,
     SHOW_ME_THE_MONEY_TOKENS,
@@ -40,7 +39,9 @@ from pellucid.by_hand.sheet import (
     make_weight_step,
     matrix,
     named_matrix,
+    write_example,
     write_number,
+    write_part,
 )
 from pellucid.by_hand.small_translator import (
     END,
@@ -73,7 +74,6 @@ class DecoderPass:
     read: tuple[str, ...]
     input_TD: Tensor
     itself: AttentionByHand
-    after_itself_TD: Tensor
     across: AttentionByHand
     states_TD: Tensor
 
@@ -128,7 +128,7 @@ def run_decoder(read: Sequence[str], memory_SD: Tensor, *, has_mask: bool = True
     after_TD = _add_and_norm(input_TD, itself.context_LE)
     across = attend_by_hand(after_TD, memory_SD, memory_SD, query_names=read, key_names=_SOURCE)
     states_TD = _add_and_norm(after_TD, across.context_LE)
-    return DecoderPass(tuple(read), input_TD, itself, after_TD, across, states_TD)
+    return DecoderPass(tuple(read), input_TD, itself, across, states_TD)
 
 
 def decode_by_heart(memory_SD: Tensor, known_TD: Tensor) -> tuple[DecoderPass, ...]:

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from pellucid.attention.forms import query_network
 from pellucid.by_hand.example_numbers import read_matrix, read_numbers
-from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
     AttentionByHand,
@@ -25,6 +24,8 @@ from pellucid.by_hand.sheet import (
     make_given,
     make_weight_step,
     named_matrix,
+    write_example,
+    write_part,
 )
 from pellucid.by_hand.written_stages import Product, make_product_step, stage_steps
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +13,19 @@ from pellucid.by_hand.examples.by_name import EXAMPLES
 from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
 from pellucid.by_hand.examples.show_me_the_money import show_me_the_money
 from pellucid.by_hand.matrices import read_example
-from pellucid.by_hand.pages import Page, choose_page, pages_of
+from pellucid.by_hand.pages import Page, choose_page, correction_groups, pages_of
+from pellucid.by_hand.printed import WorkedNumber
 from pellucid.by_hand.row import follow_row_of, name_rows
-from pellucid.by_hand.sheet import Step, WorkedExample
+from pellucid.by_hand.sheet import NamedMatrix, Step, WorkedExample
 from pellucid.by_hand.small_translator import NUM_STEPS
-from pellucid.cli.attend.example_page import example_page
+from pellucid.cli.attend import rendering
 from pellucid.cli.attend.quiz import has_reader, run_quiz, turn_pages
 from pellucid.cli.attend.rendering import DRAWN, SPOKEN
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.cli.outputs import TERMINAL, Outputs, write_outputs
-from pellucid.errors import InputError
+from pellucid.errors import InputError, make_printable
+from pellucid.inside.show.colors import ground_and_ink
+from pellucid.page.plain_page import html_page, scrolling
 from pellucid.terminal.text import wants_sentences
 
 _MOST_ROWS_NAMED = 8
@@ -124,20 +129,15 @@ def _find(name: str, d_key: int | None) -> WorkedExample:
     if name == "not-on-your-life" and d_key is not None:
         return not_on_your_life(d_key)
     if name == "show-me-the-money" and sys.stderr is not None and sys.stderr.isatty():
-        return _train_in_sight()
+
+        def watch(step: int, loss: float) -> None:
+            sys.stderr.write(f"\rTraining: step {step} of {NUM_STEPS}, loss {loss:.4f} ")
+            sys.stderr.flush()
+
+        example = show_me_the_money(watch)
+        sys.stderr.write("\r" + " " * 50 + "\r")
+        return example
     return EXAMPLES[name]()
-
-
-def _train_in_sight() -> WorkedExample:
-    """Work out the example that trains, and show its loss on standard error meanwhile."""
-
-    def watch(step: int, loss: float) -> None:
-        sys.stderr.write(f"\rTraining: step {step} of {NUM_STEPS}, loss {loss:.4f} ")
-        sys.stderr.flush()
-
-    example = show_me_the_money(watch)
-    sys.stderr.write("\r" + " " * 50 + "\r")
-    return example
 
 
 def example_to_record(example: WorkedExample) -> dict[str, Any]:
@@ -167,3 +167,92 @@ def _step_to_record(step: Step) -> dict[str, Any]:
 
 def _pick(source: object, *names: str) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names}
+
+
+def example_page(example: WorkedExample, pages: Sequence[Page]) -> str:
+    """Make a page of some pages of an example."""
+    opening = [f"From: {example.text}", example.note] if example.text else [example.note]
+    return html_page(
+        make_printable(example.title),
+        *map(_paragraph, opening),
+        *(line for page in pages for line in _page(page)),
+        f'<p class="note">Computed in float64 by <code>pellucid attend {_text(example.name)}</code>'
+        ", which writes the same in a terminal.</p>",
+    )
+
+
+def _page(page: Page) -> Iterator[str]:
+    yield f"<h2>Page {page.number} of {page.count}: {_text(page.part.title)}</h2>"
+    yield _paragraph(page.part.note)
+    for step in page.part.steps:
+        if step.tables or step.lines or step.note or step.formula:
+            yield from _step(step)
+    if page.printed or page.part.corrections:
+        yield f"<h3>{rendering.COMPARED}</h3>"
+        yield from _comparison(page)
+
+
+def _step(step: Step) -> Iterator[str]:
+    formula = f" <code>{_text(step.formula)}</code>" if step.formula else ""
+    yield f"<h3>{_text(step.name)}{formula}</h3>"
+    yield _paragraph(step.note)
+    if step.lines:
+        yield f"<pre>{_text(chr(10).join(step.lines))}</pre>"
+    for table in step.tables:
+        yield _table(table, step.name, is_shaded=step.name == "weights")
+
+
+def _table(table: NamedMatrix, name: str, *, is_shaded: bool) -> str:
+    values = table.values_LX.tolist()
+    head = "".join(f'<th scope="col" class="number">{_text(word)}</th>' for word in table.columns)
+    body = []
+    for word, row, cells in zip(table.rows, values, rendering.format_cells(values), strict=True):
+        numbers = []
+        for value, cell in zip(row, cells, strict=True):
+            ground, ink = ground_and_ink(value, None)
+            style = f' style="background: {ground}; color: {ink}"' if is_shaded else ""
+            numbers.append(f'<td class="number"{style}>{cell.strip()}</td>')
+        body.append(f'<tr><th scope="row">{_text(word)}</th>{"".join(numbers)}</tr>')
+    caption = f"<caption>{_text(table.title)}</caption>" if table.title else ""
+    rows = "\n".join(body)
+    return scrolling(
+        f"<table>{caption}<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>",
+        f"{name}{rendering.prefix_unless_empty(', ', table.title)}",
+    )
+
+
+def _comparison(page: Page) -> Iterator[str]:
+    """Yield the numbers that are right, those that differ with their cause, and remarks."""
+    for number in filter(lambda one: one.is_right, page.printed):
+        place, cause = map(rendering.drop_backquotes, (number.place, number.cause))
+        cause = rendering.prefix_unless_empty("; ", cause)
+        yield _paragraph(f"printed {' '.join(number.printed)} ({place}): right{cause}")
+    for cause, numbers in correction_groups(page):
+        yield "".join(map(_difference, numbers))
+        yield _paragraph(f"why: {rendering.drop_backquotes(cause)}")
+    yield from map(_paragraph, page.part.corrections)
+
+
+def _difference(number: WorkedNumber) -> str:
+    rows = {
+        "printed": number.printed,
+        "computed": rendering.format_numbers(number.computed),
+        "off by": rendering.differences(number),
+    }
+    body = "".join(
+        f'<tr><th scope="row">{name}</th>'
+        + "".join(f'<td class="number">{cell}</td>' for cell in cells)
+        + "</tr>"
+        for name, cells in rows.items()
+    )
+    place = _text(rendering.drop_backquotes(number.place))
+    return scrolling(f"<table><caption>differs ({place})</caption>{body}</table>", number.place)
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{_text(text)}</p>" if text else ""
+
+
+def _text(text: str) -> str:
+    """Escape text, and replace what cannot be printed."""
+    return escape("\n".join(map(make_printable, text.split("\n"))))

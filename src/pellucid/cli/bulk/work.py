@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pellucid.bulk.shards import read_row
-from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
-from pellucid.cli.lines.decoding_options import useless_options
+from pellucid.cli.lines.decoding_options import INPUT, ConstraintOptions, useless_options
 from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.machine.devices import VISIBLE
 from pellucid.machine.hardware import search_garbage_rarely, use_threads

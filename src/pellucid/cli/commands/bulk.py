@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pellucid.cli.ending import warn
-from pellucid.cli.lines.constraint_options import file_of
 from pellucid.cli.lines.decoding_options import (
     MATCH,
     TREATMENT,
+    file_of,
     given_decoding,
     given_treatment,
     some_decoding,

@@ -18,8 +18,8 @@ from pellucid.files import write_text, writing
 
 if TYPE_CHECKING:
     from pellucid.lessons.why import MeasurementSetting
-    from pellucid.lessons.why.kept_results import KeptCells
     from pellucid.lessons.why.result import Cell, MeasuredClaim, Measurement, Verdict
+    from pellucid.lessons.why.setting import KeptCells
     from pellucid.terminal.printing import Printer
 
 # The folder for finished parts of full measurements, in the current folder.
@@ -92,7 +92,7 @@ def claim(
     # Before a minute of measuring.
     outputs = choose_outputs(files, ("svg", "png", "pdf", "json"), overwrite=overwrite, json=json)
 
-    from pellucid.lessons.why.record import to_record
+    from pellucid.lessons.why.result import to_record
     from pellucid.machine.hardware import set_threads
 
     # A folder that cannot be written to must show before the first minute.
@@ -169,7 +169,7 @@ def _measure(
 
 
 def _open_kept(name: str, folder: Path) -> KeptCells:
-    from pellucid.lessons.why.kept_results import KeptCells
+    from pellucid.lessons.why.setting import KeptCells
 
     if folder.exists() and not folder.is_dir():
         raise InputError(f"The folder of parts must be a folder, but {folder} is a file. Move it.")

@@ -159,11 +159,10 @@ def _write_bash() -> str:
 
 
 def _write_fish() -> str:
-    lines = []
-    for name, line in COMMANDS.items():
-        lines.append(
-            f"complete -c pellucid -n __fish_use_subcommand -f -a {name} -d {_quote(line)}"
-        )
+    lines = [
+        f"complete -c pellucid -n __fish_use_subcommand -f -a {name} -d {_quote(line)}"
+        for name, line in COMMANDS.items()
+    ]
     for group, table in SUBCOMMANDS.items():
         for name, line in table.items():
             seen = f"__fish_seen_subcommand_from {group}"

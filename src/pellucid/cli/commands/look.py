@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pellucid.cli.lines.constraint_options import read_prefix
-from pellucid.cli.lines.decoding_options import FEW_DECODING
+from pellucid.cli.lines.decoding_options import FEW_DECODING, read_prefix
 from pellucid.cli.look.look_options import (
     FORMS,
     PLACE,

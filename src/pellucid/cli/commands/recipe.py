@@ -63,20 +63,14 @@ def recipe(
     elif texts:
         lines = _resolve(texts, (source_language, target_language), changes or ())
     else:
-        lines = _list_shipped()
+        from pellucid.training.start.found_recipe import find_recipe, shipped_recipes
+
+        lines = []
+        for name in shipped_recipes():
+            text = find_recipe(name)[0].read_text(encoding="utf-8")
+            comment = text.partition("\n\n")[0].replace("\n# ", " ").removeprefix("# ")
+            lines += [name, *wrap(comment, first="    ")]
     sys.stdout.write("".join(f"{line}\n" for line in lines))
-
-
-def _list_shipped() -> list[str]:
-    """List the shipped recipes, with the comment that each begins with."""
-    from pellucid.training.start.found_recipe import find_recipe, shipped_recipes
-
-    lines = []
-    for name in shipped_recipes():
-        text = find_recipe(name)[0].read_text(encoding="utf-8")
-        comment = text.partition("\n\n")[0].replace("\n# ", " ").removeprefix("# ")
-        lines += [name, *wrap(comment, first="    ")]
-    return lines
 
 
 def _sections() -> dict[str, Any]:

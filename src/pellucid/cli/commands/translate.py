@@ -16,10 +16,11 @@ from pellucid.cli.align.align_options import (
     unit_rule,
 )
 from pellucid.cli.ending import warn, warn_without_engine
-from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
 from pellucid.cli.lines.decoding_options import (
     DECODING,
+    INPUT,
     TREATMENT,
+    ConstraintOptions,
     given_decoding,
     given_treatment,
     useless_options,

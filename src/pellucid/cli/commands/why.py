@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pellucid.cli.lines.constraint_options import read_prefix
-from pellucid.cli.lines.decoding_options import some_decoding
+from pellucid.cli.lines.decoding_options import read_prefix, some_decoding
 from pellucid.cli.look.look_options import (
     MEASURING,
     check_measures,
@@ -84,8 +83,8 @@ def why(
         check_utf8(name, given or "")
     line = check_one_text(read_texts([text]), [text], "why")
 
+    from pellucid.cli.look.line import explain_word
     from pellucid.cli.look.replaying import LookedLine
-    from pellucid.cli.look.why_word import explain_word
     from pellucid.languages.codes import direction
 
     language = direction(source_language, to)

@@ -183,10 +183,6 @@ class Report:
         self._part.unlink(missing_ok=True)
 
 
-def _is_page(path: Path) -> bool:
-    return endings(path).kind in (".html", ".htm")
-
-
 def save_report(path: Path, document: str, records: Sequence[Mapping[str, Any]]) -> None:
     """Write a report as a page or as lines of JSON, as its name says.
 
@@ -197,7 +193,7 @@ def save_report(path: Path, document: str, records: Sequence[Mapping[str, Any]])
     """
     glossary = count_terms(records)
     records = [one for one in records if one.get("reason")]
-    if _is_page(path):
+    if endings(path).kind in (".html", ".htm"):
         text = report_page(document, records, glossary)
     else:
         counted = [{"glossary": glossary}] if glossary else []

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.chosen_keys import ChosenKeys
-from pellucid.cli.lines.constraint_options import INPUT
+from pellucid.cli.lines.decoding_options import INPUT
 from pellucid.cli.lines.document_report import Report, record_unit
 from pellucid.cli.lines.streams import ParallelReader
 from pellucid.cli.lines.text_counts import (

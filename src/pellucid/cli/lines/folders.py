@@ -12,7 +12,7 @@ from typing import Any
 
 from pellucid.cli.ending import LINES_FAILED, note, say_error, speaking_of, warn
 from pellucid.cli.lines.chosen_keys import KEYED, ChosenKeys
-from pellucid.cli.lines.constraint_options import INPUT
+from pellucid.cli.lines.decoding_options import INPUT
 from pellucid.cli.lines.document_opening import open_document
 from pellucid.cli.lines.document_report import save_report
 from pellucid.cli.lines.document_windows import DocumentForm

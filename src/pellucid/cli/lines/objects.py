@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pellucid.cli.ending import warn
-from pellucid.cli.lines.constraint_options import INPUT
+from pellucid.cli.lines.decoding_options import INPUT
 from pellucid.cli.lines.document_windows import WrittenUnit
 from pellucid.cli.lines.streams import is_json_lines, to_json_line
 from pellucid.cli.lines.translation_job import TranslationJob

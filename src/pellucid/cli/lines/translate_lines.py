@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pellucid.cli.ending import LINES_FAILED, note, say_error, warn
-from pellucid.cli.lines.constraint_options import INPUT
+from pellucid.cli.lines.decoding_options import INPUT
 from pellucid.cli.lines.document_windows import DocumentForm, DocumentReader, WrittenUnit
 from pellucid.cli.lines.notices import Notices, say_words, words_to_name
 from pellucid.cli.lines.resumable import DirectOutput, ResumableOutput, open_resumable

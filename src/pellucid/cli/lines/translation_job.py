@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
-from pellucid.cli.lines.decoding_options import TREATMENT, option_for
+from pellucid.cli.lines.decoding_options import INPUT, TREATMENT, ConstraintOptions, option_for
 from pellucid.cli.lines.streams import MAX_LINES, to_json_line
 from pellucid.cli.options import flag
 from pellucid.terminal.text import count_of

@@ -1,7 +1,8 @@
-"""One line looked at: translated or given its target, replayed, and shown or written."""
+"""One line: look at its translations, or explain one word of one."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,8 +13,16 @@ from typing import Any
 from pellucid.bundle import Bundle
 from pellucid.cli.ending import note
 from pellucid.cli.lines.decoding_options import given_decoding
+from pellucid.cli.lines.streams import to_json_line
 from pellucid.cli.look.look_options import is_compared, to_ask
-from pellucid.cli.look.measures import show_lenses, show_measures, show_trust, to_place
+from pellucid.cli.look.measures import (
+    contrast_to_record,
+    show_contrast,
+    show_lenses,
+    show_measures,
+    show_trust,
+    to_place,
+)
 from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line, report_problems
 from pellucid.cli.look.sentence_tables import (
     read_gold_of_pair,
@@ -212,3 +221,45 @@ def write_files(
                 write_bytes(own, make_page(trace).encode(), follows_link=True)
             else:
                 save_trace(trace, own, kind=kind)
+
+
+def explain_word(
+    model: str,
+    line: LookedLine,
+    words: tuple[str, str | None],
+    names: Sequence[str],
+    options: Mapping[str, Any],
+    threads: int | None,
+) -> int:
+    """Show measures as the difference of a word and another one.
+
+    Args:
+        model: the name of a model.
+        line: the line.
+        words: the word of its translation, and the other one; None takes the likeliest.
+        names: of the measures.
+        options: those of ``pellucid why``.
+        threads: number of processor threads.
+
+    Returns:
+        The exit code: 1 if a check of the replay failed.
+    """
+    ask = to_ask({**options, "stage": None, "everything": False})
+    place = to_place(ask)
+    translator = load(model, threads=threads)
+    ask.check_places(translator.model.config)
+    line = line.coded(translator.tokenizer)
+    for say, sentence in remarks_on(translator, line.text):
+        say(sentence)
+    line = line.as_read(translator.tokenizer)
+    trace, *_ = replay_line(translator, line, Replaying(usual_ask(translator)), options)
+    exit_code = report_problems([trace])
+    tokenizer = translator.tokenizer
+    text = line.target or tokenizer.decode_target(trace.predicted_ids)
+    pair = PairData(translator.model, tokenizer, trace.source_ids, trace.predicted_ids)
+    if options["json"]:
+        record = contrast_to_record(pair, (text, *words), names, place)
+        sys.stdout.write(to_json_line({"source": line.text, "translation": text, **record}))
+    else:
+        show_contrast(pair, (text, *words), names, place, LookWriter())
+    return exit_code

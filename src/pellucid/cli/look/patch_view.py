@@ -22,10 +22,9 @@ from pellucid.inside.line_traces import Replaying
 from pellucid.inside.measures.contrast import find_contrast
 from pellucid.inside.measures.maps import Map
 from pellucid.inside.pair import PairData
-from pellucid.inside.patches.causal_tracing import causal_trace
+from pellucid.inside.patches.causal_tracing import PATCHINGS, causal_trace
 from pellucid.inside.patches.patched_places import expand_sites, length_of, list_sites
 from pellucid.inside.patches.patching import patch
-from pellucid.inside.patches.patchings import PATCHINGS
 from pellucid.inside.patches.two_runs import Patching
 from pellucid.inside.show.colors import scale_end
 from pellucid.inside.studies.patched import patch_corpus

@@ -13,9 +13,8 @@ from pellucid.config import DecodingConfig
 from pellucid.errors import InputError
 from pellucid.evaluation.word_links import parse_links
 from pellucid.inside.align.attention_links import align_pairs
-from pellucid.inside.align.link_rules import Aligned
 from pellucid.inside.align.link_views import View, guided_view
-from pellucid.inside.align.linked_units import words_of_pair
+from pellucid.inside.align.linked_units import Aligned, words_of_pair
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.cutting import change_model
 from pellucid.inside.changes.what_if import WhatIf, what_if

@@ -68,7 +68,13 @@ def look_beside(
     ]
     exit_code = report_problems([side.trace for side in sides])
     if files:
-        _write_answers(line.text, sides, files)
+        for path, form in files.items():
+            if form == "json":
+                write_text(path, _sides_to_json(line.text, sides) + "\n", follows_link=True)
+            else:
+                from pellucid.inside.show.figures.beside import draw_answers_figure
+
+                draw_answers_figure(sides, path)
     else:
         _show_answers(line.text, sides, LookWriter())
     return exit_code
@@ -123,22 +129,6 @@ def _show_answers(line: str, sides: Sequence[AnswerOfModel], writer: LookWriter)
         writer.lines(["", f"{side.name}. {side.reason}"])
         if side.view is not None:
             writer.array(side.trace, side.view.name, side.view.head)
-
-
-def _write_answers(line: str, sides: Sequence[AnswerOfModel], files: Mapping[Path, str]) -> None:
-    """Write what each model answers as JSON, and draw the maps as pictures.
-
-    Raises:
-        InputError: there is nothing to draw.
-        OutputError: a file cannot be written.
-    """
-    for path, form in files.items():
-        if form == "json":
-            write_text(path, _sides_to_json(line, sides) + "\n", follows_link=True)
-        else:
-            from pellucid.inside.show.figures.beside import draw_answers_figure
-
-            draw_answers_figure(sides, path)
 
 
 def _sides_to_json(line: str, sides: Sequence[AnswerOfModel]) -> str:

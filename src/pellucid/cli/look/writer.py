@@ -87,7 +87,12 @@ class LookWriter:
         if self.is_plain:
             self.lines(say_table(table))
         else:
-            table = _visible_table(table)
+            rows = tuple(
+                tuple(_visible(cell) if isinstance(cell, str) else cell for cell in row)
+                for row in table.rows
+            )
+            header = tuple(map(_visible, table.header))
+            table = NumberTable(_visible(table.title), _visible(table.formula), header, rows)
             self._console.print(Text(table.title, "bold"))
             self.lines([table.formula] if table.formula else [])
             for number, part in enumerate(draw_table(table, width=self._console.width)):
@@ -103,12 +108,3 @@ class LookWriter:
 def _visible(text: str) -> str:
     """Write a text as a reader sees it: ``￭.`` is a full stop."""
     return without_joiners(text).translate(_VISIBLE)
-
-
-def _visible_table(table: NumberTable) -> NumberTable:
-    rows = tuple(
-        tuple(_visible(cell) if isinstance(cell, str) else cell for cell in row)
-        for row in table.rows
-    )
-    header = tuple(map(_visible, table.header))
-    return NumberTable(_visible(table.title), _visible(table.formula), header, rows)

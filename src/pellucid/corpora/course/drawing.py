@@ -27,7 +27,7 @@ _COLD = ("froid", "chaud")
 
 
 class Slot(NamedTuple):
-    """A slot of a pattern: ``$V:want.past!``; see `course_slots`."""
+    """A slot of a pattern: ``$V:want.past!``; see `pellucid.corpora.course.patterns`."""
 
     slot: str
     name: str = ""

@@ -173,9 +173,8 @@ def settle(manner: Manner, subject: Subject, verb: FreeVerb) -> Manner:
 
 def takes(verb: FreeVerb, clitic: Clitic, subject: Subject) -> bool:
     """Tell whether a pronoun can be the verb's object: not *eat me*, nor *I see me*."""
-    if (clitic.english, subject.english) in (("me", "I"), ("us", "we"), ("you", "you")):
-        return False
-    if (clitic.english, subject.english) in (("us", "I"), ("me", "we")):
+    same = (("me", "I"), ("us", "we"), ("you", "you"), ("us", "I"), ("me", "we"))
+    if (clitic.english, subject.english) in same:
         return False
     if verb in DITRANSITIVES:
         return clitic.english in ("it", "them")

@@ -325,7 +325,7 @@ class _Reader:
             # Only its first byte must not stand inside a word; the others follow it.
             if text[depth] == value and (depth or not self.begins or before != _IN_WORD):
                 depth += 1
-        return (depth + _SPACE if depth else _end_of_bytes(token)), count
+        return (depth + _SPACE if depth else _end_of(bytes(byte.value for byte in token))), count
 
 
 def _spell(token: bytes) -> list[_Byte]:
@@ -337,10 +337,6 @@ def _spell(token: bytes) -> list[_Byte]:
         first = token[place : place + 4].decode(errors="replace")[:1] if is_start else ""
         found.append(_Byte(value, bool(first) and is_word_letter(first), _end_of(token[:place])))
     return found
-
-
-def _end_of_bytes(token: Sequence[_Byte]) -> int:
-    return _end_of(bytes(byte.value for byte in token))
 
 
 def _end_of(text: bytes) -> int:

@@ -67,7 +67,8 @@ class RequestBuilder:
                 "Required phrases cannot be combined with sample or diverse_groups, because they "
                 "need the whole beam. Leave the option out."
             )
-        limit = self._max_length(len(source_ids), config)
+        by_ratio = int(len(source_ids) * config.max_length_ratio) + config.max_length_offset
+        limit = min(config.max_length or by_ratio, self.max_target_length, MOST_TOKENS)
         shortest = max(config.min_length, math.ceil(len(source_ids) * config.min_length_ratio))
         given = self._tokenizer.given_ids(text)
         prefix = prefix_ids(self._tokenizer, constraints.prefix) if constraints.prefix else ()
@@ -121,10 +122,6 @@ class RequestBuilder:
             f"A source line must have at most {limit} tokens for this model, but has "
             f"{len(source_ids)}. Split it into sentences."
         )
-
-    def _max_length(self, source_length: int, config: DecodingConfig) -> int:
-        by_ratio = int(source_length * config.max_length_ratio) + config.max_length_offset
-        return min(config.max_length or by_ratio, self.max_target_length, MOST_TOKENS)
 
 
 def required_ids(tokenizer: Tokenizer, phrase: str) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """Word links from cross-attention: the source words that each target word was written from.
 
 Reading order: `link_views` (which maps there are), `alignment_maps` (they are computed),
-`link_rules` (from tokens to words), this module (many pairs), `choice` (the best map, without gold
-links), `direction` (all of them for one model).
+`linked_units` (from tokens to words), this module (many pairs), `direction` (all of them for one
+model, and the best map without gold links).
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.errors import DataError
 from pellucid.evaluation.word_links import Link
 from pellucid.inside.align.alignment_maps import map_pairs
-from pellucid.inside.align.link_rules import Aligned, links_of_maps
 from pellucid.inside.align.link_views import PairMaps, View
 from pellucid.inside.align.linked_units import (
     NOTHING_GIVEN,
     SIDES,
+    Aligned,
     GivenUnits,
     Units,
     find_units,
+    links_of_maps,
     words_of_units,
 )
 from pellucid.inside.pair import problem_of

@@ -73,7 +73,8 @@ class PairMaps:
 
     def get(self, view: View) -> np.ndarray:
         """Return one view's map: ``map_TS``, a row for each target token except ``</s>``."""
-        column = _column(view, self.num_heads)
+        start = self.num_heads + 1 if view.map == "norms" else 0
+        column = start + (self.num_heads if view.head is None else view.head)
         wanted = self.layers if view.layer is None else (view.layer,)
         map_TS: np.ndarray = np.mean([self.layers[layer][column] for layer in wanted], axis=0)
         return map_TS[1:] if view.convention == "reads" else map_TS[:-1]
@@ -134,9 +135,3 @@ def all_views(
             f"--map layer-mean cannot be combined with --head {head}. Leave one of them out."
         )
     return views
-
-
-def _column(view: View, num_heads: int) -> int:
-    """Return the index of a view's map: heads, their mean, the heads' norms, the layer's norms."""
-    start = num_heads + 1 if view.map == "norms" else 0
-    return start + (num_heads if view.head is None else view.head)

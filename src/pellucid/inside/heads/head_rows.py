@@ -16,8 +16,7 @@ import torch
 from pellucid.arguments import checked
 from pellucid.errors import InputError, suggestion
 from pellucid.evaluation.word_links import GoldLinks, count_links, error_of_counts
-from pellucid.inside.align.link_rules import links_of_maps
-from pellucid.inside.align.linked_units import PairWords
+from pellucid.inside.align.linked_units import PairWords, links_of_maps
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weights

@@ -31,9 +31,10 @@ from pellucid.inside.changes.given_changes import join_probes
 from pellucid.inside.changes.written_changes import MARKS, find_word, positions_of_word
 from pellucid.inside.measures.contrast import find_contrast
 from pellucid.inside.measures.maps import Map
+from pellucid.inside.measures.registry import Measure
 from pellucid.inside.pair import PairData, Replace
 from pellucid.inside.patches.patched_places import expand_sites, list_sites, way_of
-from pellucid.inside.patches.patching import SOURCES, patched_map
+from pellucid.inside.patches.patching import SOURCES, patch, patched_map
 from pellucid.inside.patches.two_runs import Metric, Patching
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder
@@ -171,3 +172,27 @@ def _deviation(model: EncoderDecoder) -> float:
     config = model.config
     factor = math.sqrt(config.d_model) if config.embedding_scale == "sqrt" else 1.0
     return factor * float(model.embedding_of("source").weight.double().std())
+
+
+_MEANINGS = {
+    "patching": "the share of the difference between two sentences that a vector restores",
+    "path-patching": "the share that a vector restores through its readers only",
+    "attribution-patching": "the share that a vector restores, to first order",
+    "causal-tracing": "what a vector restores of the answer when words are spoiled with noise",
+}
+
+PATCHINGS: dict[str, Measure] = {
+    name: Measure(
+        name,
+        SOURCES[name],
+        meaning,
+        ("encoder.whole", "decoder.whole"),
+        causal_trace if name == "causal-tracing" else patch,
+        is_signed=True,
+        is_of_word=True,
+        takes_changes=True,
+        is_of_parts=True,
+    )
+    for name, meaning in _MEANINGS.items()
+}
+"""Every way to patch, by the name that its map has; `patch` and `causal_trace` make them."""

@@ -99,10 +99,11 @@ class StudyTable(Brief):
         Args:
             order: the numbers of the rows to take; all as they are unless given.
         """
-        found = [[self.axes[0], *self.columns]]
-        for index in range(len(self.rows)) if order is None else order:
-            found.append([self.rows[index], *map(write_figure, self.values[index].tolist())])
-        return found
+        chosen = range(len(self.rows)) if order is None else order
+        return [
+            [self.axes[0], *self.columns],
+            *([self.rows[one], *map(write_figure, self.values[one].tolist())] for one in chosen),
+        ]
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row; None marks a missing number."""

@@ -17,9 +17,8 @@ from pellucid.errors import InputError
 from pellucid.evaluation.word_links import count_links
 from pellucid.inside.align.alignment_maps import PairBatch, batches_of, groups_of, watch_under
 from pellucid.inside.align.attention_links import align_pairs
-from pellucid.inside.align.link_rules import links_of_maps
 from pellucid.inside.align.link_views import View
-from pellucid.inside.align.linked_units import words_of_pair
+from pellucid.inside.align.linked_units import links_of_maps, words_of_pair
 from pellucid.inside.changes.place import Place
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weights
 from pellucid.inside.measures.agreement import agreement

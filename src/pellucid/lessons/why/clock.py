@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from torch import Tensor, UntypedStorage
+from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -83,13 +83,10 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if isinstance(leaf, Tensor):
                 storage = leaf.untyped_storage()
                 if storage._cdata not in given:  # A view holds nothing itself.
-                    self._held[storage._cdata] = _hold(storage)
+                    reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+                    self._held[storage._cdata] = reference, storage.nbytes()
         self.most = max(self.most, sum(size for _, size in self._held.values()))
         return result
-
-
-def _hold(storage: UntypedStorage) -> tuple[StorageWeakRef, int]:
-    return StorageWeakRef(storage), storage.nbytes()  # type: ignore[no-untyped-call]
 
 
 def _is_used(reference: StorageWeakRef) -> bool:

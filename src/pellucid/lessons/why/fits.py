@@ -27,14 +27,6 @@ class PowerLaw:
         """Compute the cost at a length."""
         return self.factor * float(length**self.exponent)
 
-    def meets(self, other: PowerLaw) -> float:
-        """Compute the length at which two costs are equal; infinite if they are parallel."""
-        slope = self.exponent - other.exponent
-        # Parallel lines never meet.
-        if slope == 0:
-            return math.inf
-        return float((other.factor / self.factor) ** (1 / slope))
-
 
 def fit_power_law(lengths: Sequence[float], costs: Sequence[float]) -> PowerLaw:
     r"""Fit $\log\text{cost} = \log c + e \log n$ by least squares.

@@ -6,8 +6,10 @@ Terminal, JSON, picture and pages are all made from this. Nothing here computes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from pellucid.config.parsing import finite_values
 
 LECTURE = "a lecture on self-attention"
 SLIDES = 'slides "Self-Attention"'
@@ -226,3 +228,11 @@ class Measurement:
     seed: int
     size: str
     machine: str = ""
+
+
+def to_record(measurement: Measurement) -> dict[str, Any]:
+    """Turn a measurement into lists and dictionaries; a number that is not finite becomes null."""
+    record = finite_values(asdict(measurement))
+    for finding, found in zip(record["findings"], measurement.findings, strict=True):
+        finding["verdict"]["sentence"] = found.verdict.sentence
+    return dict(record)

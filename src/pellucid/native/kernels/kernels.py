@@ -359,7 +359,7 @@ class Kernels:
         return nll_P, grad_states_PD
 
     def orthogonalize(self, matrices: Tensor, coefficients: tuple[float, float, float]) -> Tensor:
-        """Bring the singular values of matrices near 1, as in `pellucid.training.weights.muon`.
+        """Bring the singular values of matrices near 1, as Muon does before it applies a momentum.
 
         Args:
             matrices: ``(number, m, n)``, float32, m and n multiples of `WIDTH_STEP`.

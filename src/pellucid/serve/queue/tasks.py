@@ -17,7 +17,7 @@ from pellucid.translate.judging import DOUBTFUL, MOST_LINKED, MOST_REPLAYED
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
-    from pellucid.inside.align.link_rules import Aligned
+    from pellucid.inside.align.linked_units import Aligned
     from pellucid.text.link_choices import UnitRule
     from pellucid.translate.results import Scored, TranslatedHypothesis, Translation
 

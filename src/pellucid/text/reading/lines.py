@@ -360,8 +360,3 @@ def not_utf8(line: str) -> str | None:
             "it, for instance with iconv -f WINDOWS-1252 -t UTF-8."
         )
     return None
-
-
-def count_lines(path: Path | str, *, keeps_damaged: bool = False) -> int:
-    """Count the lines of a plain or packed file, read as `read_lines` does."""
-    return sum(1 for _ in read_lines(path, keeps_damaged=keeps_damaged))

@@ -310,7 +310,10 @@ class MergeDropout:
 
     def _segment_word(self, word: str, number: int) -> tuple[int, ...]:
         pieces = list(word)
-        draws = self._draws(word, number)
+        # A word of n letters has at most n - 1 merges to weigh, then n - 2, and so on.
+        most = len(word) * (len(word) - 1) // 2
+        drawn = random_bytes(2 * most, self._seed, "merges of a word", word, number)
+        draws = iter(drawn.view("<u2").tolist())
         while True:
             best = math.inf
             place = -1
@@ -324,9 +327,3 @@ class MergeDropout:
                 is_whole = all(piece in self._ids for piece in pieces)
                 return tuple(self._ids[piece] for piece in pieces) if is_whole else ()
             pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
-
-    def _draws(self, word: str, number: int) -> Iterator[int]:
-        # A word of n letters has at most n - 1 merges to weigh, then n - 2, and so on.
-        most = len(word) * (len(word) - 1) // 2
-        drawn = random_bytes(2 * most, self._seed, "merges of a word", word, number)
-        return iter(drawn.view("<u2").tolist())

@@ -104,12 +104,26 @@ def read_run(run: Path) -> RunHistory:
     Damaged lines are left out, and those of steps that were computed again after the run went back
     or was resumed.
     """
-    lines = _latest([record for record in _objects(run / "metrics.jsonl") if _is_metric(record)])
+    lines = _latest(
+        [
+            record
+            for record in _objects(run / "metrics.jsonl")
+            if record.get("kind") in ("train", "validation")
+        ]
+    )
     kinds = {
         kind: tuple(_numbers(line, kind) for line in lines if line["kind"] == kind)
         for kind in FIELDS
     }
-    samples = _latest([record for record in _objects(run / "samples.jsonl") if _is_sample(record)])
+    samples = _latest(
+        [
+            record
+            for record in _objects(run / "samples.jsonl")
+            if all(
+                isinstance(record.get(key), str) for key in ("source", "reference", "translation")
+            )
+        ]
+    )
     recipe_toml = _read(run / "recipe.toml")
     model = _model_folder(run)
     course = (_object(_read(run / "plan.json")) or {}).get("course")
@@ -176,14 +190,6 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
         step = None if value is None else value.get("step")
         if value is not None and type(step) is int and 0 <= step < LARGEST_STEP:
             yield value
-
-
-def _is_metric(record: Mapping[str, Any]) -> bool:
-    return record.get("kind") in ("train", "validation")
-
-
-def _is_sample(record: Mapping[str, Any]) -> bool:
-    return all(isinstance(record.get(key), str) for key in ("source", "reference", "translation"))
 
 
 def _latest(records: list[dict[str, Any]]) -> list[dict[str, Any]]:

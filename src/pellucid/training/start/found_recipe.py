@@ -125,7 +125,10 @@ def recipe_values(path: Path, changes: Sequence[str]) -> dict[str, Any]:
     """Read a recipe and apply changes, ``section.key=value``."""
     values = apply_overrides(parse_toml(read_bytes(path), str(path)), changes)
     if any(change.partition("=")[0].strip() == "data.folder" for change in changes):
-        values = _with_folder_from_here(values)
+        data = dict(values["data"])
+        if not str(data["folder"]).startswith(("$", "~/")):
+            data["folder"] = str(Path.cwd() / str(data["folder"]))
+        values = {**values, "data": data}
     return dict(values)
 
 
@@ -175,11 +178,3 @@ def start_of(values: Mapping[str, Any]) -> str | None:
         return None
     model = section.get("model")
     return model if isinstance(model, str) and model else None
-
-
-def _with_folder_from_here(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Resolve a data folder from the command line against the current folder, not the recipe's."""
-    data = dict(values["data"])
-    if not str(data["folder"]).startswith(("$", "~/")):
-        data["folder"] = str(Path.cwd() / str(data["folder"]))
-    return {**values, "data": data}

@@ -39,8 +39,7 @@ from pellucid.training.start.fit import check_lengths
 from pellucid.training.start.from_model import describe_extension
 from pellucid.training.start.kept_pairs import KeptText
 from pellucid.training.start.preparation import Say, say_progress
-from pellucid.training.start.token_links import BrokenLinks
-from pellucid.training.start.training_pairs import CorpusCount, KeptPair, KeptPairs
+from pellucid.training.start.training_pairs import BrokenLinks, CorpusCount, KeptPair, KeptPairs
 
 TOKENIZER_CONFIG = "tokenizer.json"
 CORPORA = "corpora.json"
@@ -314,7 +313,14 @@ def _open(folder: Path, recipe: Recipe, validation: list[SentencePair]) -> Prepa
     variants = None
     if recipe.training.subword_samples:
         variants = VariantStore(folder / VARIANTS, recipe.training.subword_samples)
-    tokenizer = _load_tokenizer(folder)
+    files = {
+        path.name: read_bytes(path)
+        for path in sorted(folder.iterdir())
+        if path.is_file() and path.name not in OWN_FILES
+    }
+    path = folder / TOKENIZER_CONFIG
+    config = validate(TokenizerConfig, read_json_object(path), str(path))
+    tokenizer = load_tokenizer(config, files, str(folder))
     return PreparedData(
         tokenizer,
         TokenStore.open(folder / TRAIN),
@@ -336,17 +342,6 @@ def _check_epoch(counts: tuple[CorpusCount, ...]) -> None:
             f"data.train_weights must leave an epoch of at most {most:,} pairs, but make it "
             f"{num_pairs:,.0f}. Lower them."
         )
-
-
-def _load_tokenizer(folder: Path) -> Tokenizer:
-    files = {
-        path.name: read_bytes(path)
-        for path in sorted(folder.iterdir())
-        if path.is_file() and path.name not in OWN_FILES
-    }
-    path = folder / TOKENIZER_CONFIG
-    config = validate(TokenizerConfig, read_json_object(path), str(path))
-    return load_tokenizer(config, files, str(folder))
 
 
 def _write_manifest(folder: Path) -> None:

@@ -11,9 +11,9 @@ from pellucid.errors import ConfigurationError
 from pellucid.machine.hardware import available_memory
 from pellucid.model import make_model
 from pellucid.native.kernels.kernels import BYTES_PER_CHUNK
+from pellucid.training.fast.attention_losses import ScorePenalty
 from pellucid.training.fast.bfloat16 import FEWEST_ROWS
 from pellucid.training.fast.loss import chunk_rows
-from pellucid.training.fast.score_penalty import ScorePenalty
 
 TRANSPOSED_PROJECTION = 8
 """Bytes for each weight of the output projection: the loss holds it and its gradient transposed,

@@ -118,7 +118,12 @@ class Ranks:
             place = self.place or RankPlace(0, number, 0, number)
             store = self._store or self._open(place)
             if self.place is None:
-                self._start_hands(place, store)
+                # For hands: PyTorch's messages about lost connections have traces of its own calls.
+                os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
+                for rank in range(1, place.num_ranks):
+                    theirs = replace(place, rank=rank, local_rank=rank, port=port_of(store))
+                    run = "pellucid.training.update.hands:be_local_hand"
+                    self._children.append(Child(run, asdict(theirs), advice=ADVICE))
             self._await_hands(place, store)
             store.set("go", device.type)
             self._link = RankLink(place, store, device, self._guard)
@@ -133,14 +138,6 @@ class Ranks:
         end_all(self._children)
         if self.place is None or is_over:
             self._link = self._store = None
-
-    def _start_hands(self, place: RankPlace, store: PrefixStore) -> None:
-        # For hands: PyTorch's messages about lost connections have traces of its own calls.
-        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
-        for rank in range(1, place.num_ranks):
-            theirs = replace(place, rank=rank, local_rank=rank, port=port_of(store))
-            run = "pellucid.training.update.hands:be_local_hand"
-            self._children.append(Child(run, asdict(theirs), advice=ADVICE))
 
     def _open(self, place: RankPlace) -> PrefixStore:
         self._opened = time.monotonic()

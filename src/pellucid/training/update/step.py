@@ -159,20 +159,11 @@ def _in_memory(parts: list[Batch], compute: Callable[[list[BatchPart], bool], T]
             if not is_out_of_memory(error):
                 raise
         # Only here: within the except block the traceback would still hold the pass's tensors.
-        parts = _halve(parts)
+        if all(len(part.source_BS) == 1 for part in parts):
+            raise TrainingError(
+                "A batch must fit into memory, but a single pair of "
+                f"{max(part.target_in_BT.shape[1] for part in parts)} tokens does not. "
+                "Lower data.max_pair_length, or choose a smaller model."
+            )
+        parts = [half for part in parts for half in split_batch(part)]
         was_split = True
-
-
-def _halve(parts: Sequence[Batch]) -> list[Batch]:
-    """Cut every part of an update that did not fit into memory in two.
-
-    Raises:
-        TrainingError: they are single pairs.
-    """
-    if all(len(part.source_BS) == 1 for part in parts):
-        raise TrainingError(
-            "A batch must fit into memory, but a single pair of "
-            f"{max(part.target_in_BT.shape[1] for part in parts)} tokens does not. "
-            "Lower data.max_pair_length, or choose a smaller model."
-        )
-    return [half for part in parts for half in split_batch(part)]

@@ -99,7 +99,10 @@ class ThreadTrials:
                 return None
             self._usual.append((num_tokens, seconds))
             if len(self._usual) == USUAL_UPDATES and self._clock() >= self._next_trial:
-                self._start_trial()
+                others = [n for n in (self.threads // 2, 2 * self.threads) if 1 <= n <= self._most]
+                if others:
+                    self._tried = others[self._num_trials % len(others)]
+                    self._use(self._tried)
             return None
         self._trial.append((num_tokens, seconds))
         is_hopeless = _speed(self._trial[1:]) < HOPELESS * _speed(self._usual)
@@ -111,12 +114,6 @@ class ThreadTrials:
         """Use all threads again, for what the process does after training."""
         if self.threads != self._most or self._tried != self._most:
             self._use(self._most)
-
-    def _start_trial(self) -> None:
-        others = [n for n in (self.threads // 2, 2 * self.threads) if 1 <= n <= self._most]
-        if others:
-            self._tried = others[self._num_trials % len(others)]
-            self._use(self._tried)
 
     def _end_trial(self) -> str | None:
         trial = self._trial

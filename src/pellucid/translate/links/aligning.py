@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pellucid.inside.align.choice import FEW_PAIRS, SAMPLE_PAIRS
-from pellucid.inside.align.link_rules import Aligned, links_of_maps
+from pellucid.inside.align.direction import FEW_PAIRS, SAMPLE_PAIRS
 from pellucid.inside.align.link_views import View, all_views, guided_view
-from pellucid.inside.align.linked_units import Units, words_of_units
+from pellucid.inside.align.linked_units import Aligned, Units, links_of_maps, words_of_units
 from pellucid.machine.turns import give_way
 from pellucid.terminal.text import count_of
 from pellucid.text.language_tokens import split_code
@@ -164,7 +163,10 @@ class Aligner:
         )
         pairs = list(found)[:SAMPLE_PAIRS]
         if len(pairs) < FEW_PAIRS:
-            fallback = self._fallback()
+            predicting = [view for view in self._views if view.convention == "predicts"]
+            # If the user named a head, the views have no mean over heads.
+            means = [view for view in predicting if view.map == "layer-mean"]
+            fallback = means[-1] if means else predicting[0]
             self._why = f"Links are read from {fallback}."
             if (self._layer, self._head) == (None, None):
                 self._why += (
@@ -184,13 +186,6 @@ class Aligner:
             f"{len(self._views)} views ({best.consistency:.2f} of 1, by {len(pairs)} lines)."
         )
         return best.view
-
-    def _fallback(self) -> View:
-        """Return the mean over the heads of the last layer, or the head that is named."""
-        predicting = [view for view in self._views if view.convention == "predicts"]
-        # If the user named a head, the views have no mean over heads.
-        means = [view for view in predicting if view.map == "layer-mean"]
-        return means[-1] if means else predicting[0]
 
     def _source_words(self, line: Ready) -> tuple[tuple[str, ...], list[_Held]]:
         """Find the words of a source, and those of each of its parts."""

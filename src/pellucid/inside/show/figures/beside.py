@@ -80,8 +80,7 @@ def draw_answers_figure(sides: Sequence[AnswerOfModel], path: str | Path) -> Non
 def _caption(sides: Sequence[AnswerOfModel], panels: Sequence[MapPanel]) -> list[str]:
     """Say what each model is and answered, and how to read the maps."""
     found = [f"{' next to '.join(side.name for side in sides)}: weights of cross-attention."]
-    for side in sides:
-        found.append(f"{side.name}: {side.about}. {side.reason} “{side.translation}”")
+    found += [f"{one.name}: {one.about}. {one.reason} “{one.translation}”" for one in sides]
     view: HeadView = next(side.view for side in sides if side.view is not None)
     found += [view.describe_axes(), view.describe_scale()]
     found += [describe_model_of(side.trace) for side in sides]

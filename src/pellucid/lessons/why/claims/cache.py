@@ -103,7 +103,32 @@ def _add_steps(setting: MeasurementSetting, found: Found, written: Cells) -> Fou
         "the token at a position; its vocabulary of 1,000 is smaller than the paper's. Exponents "
         "are fitted to the longer half.",
         verdicts={"time": judge_seeds(judge_saved_time, written)},
-        tables=[_tabulate_steps(steps), _tabulate_exponents(written, steps)],
+        tables=[
+            steps.table(
+                "One step of a decoder of the paper's size, by the token's place",
+                "position",
+                (
+                    Column("ms kept", "cached", scale=1000),
+                    Column("again", "plain", scale=1000),
+                    Column("times", "times"),
+                    Column("MiB kept", "kept_bytes", ".2f", 2**-20, over_seeds="first"),
+                ),
+                head="token",
+                form=",d",
+                is_of_this_machine=True,
+            ),
+            ResultTable(
+                "Exponents of the length",
+                ("", "kept", "computed again"),
+                ("", "", ""),
+                (
+                    ("products of a whole text", *_exponents(written, "length", "{}_products")),
+                    ("time of a whole text", *_exponents(written, "length", "{}_seconds")),
+                    ("time of one step, paper's size", *_exponents(steps, "position", "{}")),
+                ),
+                is_of_this_machine=True,
+            ),
+        ],
         panels=[_panel(steps, title, "ms", "{}", 1000, axis="position")],
     )
 
@@ -329,36 +354,6 @@ def _tabulate_keys(keys: Cells) -> ResultTable:
     columns = (Column("decoder", "decoder", ".1e"), Column("encoder", "encoder", ".1e"))
     title = "Largest relative change of earlier words' keys when one word is added"
     return keys.table(title, "layer", columns, head="layer")
-
-
-def _tabulate_steps(steps: Cells) -> ResultTable:
-    return steps.table(
-        "One step of a decoder of the paper's size, by the token's place",
-        "position",
-        (
-            Column("ms kept", "cached", scale=1000),
-            Column("again", "plain", scale=1000),
-            Column("times", "times"),
-            Column("MiB kept", "kept_bytes", ".2f", 2**-20, over_seeds="first"),
-        ),
-        head="token",
-        form=",d",
-        is_of_this_machine=True,
-    )
-
-
-def _tabulate_exponents(written: Cells, steps: Cells) -> ResultTable:
-    return ResultTable(
-        "Exponents of the length",
-        ("", "kept", "computed again"),
-        ("", "", ""),
-        (
-            ("products of a whole text", *_exponents(written, "length", "{}_products")),
-            ("time of a whole text", *_exponents(written, "length", "{}_seconds")),
-            ("time of one step, paper's size", *_exponents(steps, "position", "{}")),
-        ),
-        is_of_this_machine=True,
-    )
 
 
 def _exponents(cells: Cells, axis: str, name: str) -> tuple[str, str]:

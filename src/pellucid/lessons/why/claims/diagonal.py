@@ -33,7 +33,7 @@ from pellucid.lessons.why.packaged import (
 )
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.tiny_vocabulary import START
+from pellucid.lessons.why.tiny.learn import START
 from pellucid.lessons.why.tiny.trials import make_task, make_untrained, run_trial
 from pellucid.model import EncoderDecoder
 

@@ -18,8 +18,15 @@ from pellucid.lessons.why.cells import (
 )
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import Tiny, make_tiny, train_tiny, translate_tiny
-from pellucid.lessons.why.tiny.tiny_vocabulary import START, UNKNOWN, Pair
+from pellucid.lessons.why.tiny.learn import (
+    START,
+    UNKNOWN,
+    Pair,
+    Tiny,
+    make_tiny,
+    train_tiny,
+    translate_tiny,
+)
 from pellucid.lessons.why.tiny.two_nouns import TASTE, draw_others, draw_tests, draw_ties
 
 COUNTS = (0, 10, 100, 1000)

@@ -21,7 +21,7 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.clock import seconds_of
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.tiny_models import make_transformer
+from pellucid.lessons.why.tiny.learn import make_transformer
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer
 
@@ -144,25 +144,21 @@ def cut_batches(
         fixed: the fixed size, no shorter than any sentence.
     """
     if way == "buckets":
-        return _lay_out_in_buckets(sentences, fixed, rows)
+        widths = [width for width in (SHORTEST_BUCKET * 2**n for n in range(10)) if width < fixed]
+        buckets: dict[int, list[list[int]]] = {width: [] for width in (*widths, fixed)}
+        for sentence in sentences:
+            # The first that fits, since widths rise.
+            buckets[next(width for width in buckets if len(sentence) <= width)].append(sentence)
+        return [
+            (inside[start : start + rows], width)
+            for width, inside in buckets.items()
+            for start in range(0, len(inside), rows)
+        ]
     # Sorting needs all sentences beforehand, the other ways do not.
     chosen = sorted(sentences, key=len) if way == "sorted by length" else list(sentences)
     size = 1 if way == "one at a time" else rows
     batches = [chosen[start : start + size] for start in range(0, len(chosen), size)]
     return [(batch, fixed if way == "fixed size" else max(map(len, batch))) for batch in batches]
-
-
-def _lay_out_in_buckets(sentences: Sequence[list[int]], fixed: int, rows: int) -> Layout:
-    widths = [width for width in (SHORTEST_BUCKET * 2**n for n in range(10)) if width < fixed]
-    buckets: dict[int, list[list[int]]] = {width: [] for width in (*widths, fixed)}
-    for sentence in sentences:
-        # The first that fits, since widths rise.
-        buckets[next(width for width in buckets if len(sentence) <= width)].append(sentence)
-    return [
-        (inside[start : start + rows], width)
-        for width, inside in buckets.items()
-        for start in range(0, len(inside), rows)
-    ]
 
 
 def make_encoder(width: int, *, seed: int) -> Transformer:

@@ -21,9 +21,8 @@ from pellucid.lessons.why.cells import (
 )
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import Tiny
+from pellucid.lessons.why.tiny.learn import FORMS, Form, Tiny, make_form
 from pellucid.lessons.why.tiny.random_letters import LETTERS, draw_letters, study_training
-from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
 from pellucid.machine.randomness import generator
 from pellucid.model import RecurrentModel
 

@@ -76,7 +76,14 @@ def measure(setting: MeasurementSetting) -> Found:
             _tabulate(cells),
             _exponents(cells),
             _crossings(cells),
-            _tabulate_words(longest),
+            ResultTable(
+                "Longest text in words: six layers in 1 second, one layer's results in 24 GiB, "
+                "those of six layers at once, as training keeps them",
+                ("", "1 s", "24 GiB, one layer", "24 GiB, six layers"),
+                ("", ",.0f", ",.0f", ",.0f"),
+                tuple((name, *longest[way]) for name, way in WAYS.items()),
+                is_of_this_machine=True,
+            ),
         ),
         panels=tuple(_panels(cells)),
     )
@@ -358,17 +365,6 @@ def _crossings(cells: Cells) -> ResultTable:
         "does",
         "way",
         (Column("tokens", "tokens"), Column("words", "tokens", scale=1 / TOKENS_PER_WORD)),
-        is_of_this_machine=True,
-    )
-
-
-def _tabulate_words(longest: Mapping[Way, tuple[float, float, float]]) -> ResultTable:
-    return ResultTable(
-        "Longest text in words: six layers in 1 second, one layer's results in 24 GiB, "
-        "those of six layers at once, as training keeps them",
-        ("", "1 s", "24 GiB, one layer", "24 GiB, six layers"),
-        ("", ",.0f", ",.0f", ",.0f"),
-        tuple((name, *longest[way]) for name, way in WAYS.items()),
         is_of_this_machine=True,
     )
 

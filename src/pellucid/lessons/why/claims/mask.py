@@ -19,6 +19,7 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
+    Pair,
     Tiny,
     loss_on,
     make_tiny,
@@ -27,7 +28,6 @@ from pellucid.lessons.why.tiny.learn import (
     translate_tiny,
 )
 from pellucid.lessons.why.tiny.tiny_language import draw_ambiguous, is_translation
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 
 CHEATS = 0.25
 """It cheats if its loss is below this share of what no fair model can undercut."""

@@ -21,7 +21,7 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.clock import thread_seconds
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import train_tiny, translate_tiny
+from pellucid.lessons.why.tiny.learn import FORMS, Form, Pair, make_form, train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.random_letters import (
     CHANCE,
     LETTERS,
@@ -30,8 +30,6 @@ from pellucid.lessons.why.tiny.random_letters import (
     Task,
     study_training,
 )
-from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 
 KEPT = 0.9
 LOST = 0.5

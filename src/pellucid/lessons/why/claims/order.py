@@ -18,10 +18,8 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.clock import thread_seconds
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import train_tiny, translate_tiny
-from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
-from pellucid.lessons.why.tiny.uneven import Kind, draw_uneven, kind_of, order_of
+from pellucid.lessons.why.tiny.learn import FORMS, Form, Pair, make_form, train_tiny, translate_tiny
+from pellucid.lessons.why.tiny.tiny_language import Kind, draw_uneven, kind_of, order_of
 
 OFTEN = 0.05
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -36,7 +34,16 @@ def measure(setting: MeasurementSetting) -> Found:
         ("fixed vector", "additive", "Transformer"), ("fixed vector", "Transformer"), tuple(FORMS)
     )
     count, updates, tests = setting.choose((6000, 350, 300), (60, 4, 20), (6000, 400, 500))
-    runs = {UPDATES: _run_all(setting, forms, count, updates, tests)}
+    runs = {
+        UPDATES: measure_cells(
+            setting,
+            f"{{form}}, {updates} updates, {count} lists, {tests} tests",
+            lambda form, seed: _run(form, seed, count, updates, tests),
+            read=lambda found: found["errors"] | {"seconds": found["seconds"]},
+            is_timed=True,
+            form=forms,
+        )
+    }
     if setting.size != "quick":
         runs[TIME] = _run_in_time(setting, runs[UPDATES], count, updates, tests)
     equal = runs[UPDATES]
@@ -222,19 +229,6 @@ def count_errors(written: Sequence[str], pairs: Sequence[Pair]) -> dict[str, flo
         for name in ("wrong", "length"):
             found[f"{name} {kind}"] = lists[f"{name} {kind}"] / max(1, lists[kind])
     return found
-
-
-def _run_all(
-    setting: MeasurementSetting, forms: Sequence[Form], count: int, updates: int, tests: int
-) -> Cells:
-    return measure_cells(
-        setting,
-        f"{{form}}, {updates} updates, {count} lists, {tests} tests",
-        lambda form, seed: _run(form, seed, count, updates, tests),
-        read=lambda found: found["errors"] | {"seconds": found["seconds"]},
-        is_timed=True,
-        form=forms,
-    )
 
 
 def _run_in_time(

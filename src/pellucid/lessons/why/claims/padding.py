@@ -62,7 +62,15 @@ def measure(setting: MeasurementSetting) -> Found:
         {"lengths": judge_seeds(judge, cells)},
         (
             _table(cells),
-            *(_tabulate_map(name, tokens, rows) for name, (tokens, rows) in maps.items()),
+            *(
+                ResultTable(
+                    f"Weights of the encoder's last layer, head 0, padding {name}",
+                    ("reads", *tokens),
+                    ("", *(".2f" for _ in tokens)),
+                    tuple((token, *row) for token, row in zip(tokens, rows, strict=True)),
+                )
+                for name, (tokens, rows) in maps.items()
+            ),
         ),
         (
             _panel(cells, "Translations that change", "%", "changed", 100),
@@ -150,15 +158,6 @@ def _table(cells: Cells) -> ResultTable:
             Column("changed, %", "open_changed", ".0f", 100),
         ),
         head="padding",
-    )
-
-
-def _tabulate_map(name: str, tokens: list[str], rows: list[list[float]]) -> ResultTable:
-    return ResultTable(
-        f"Weights of the encoder's last layer, head 0, padding {name}",
-        ("reads", *tokens),
-        ("", *(".2f" for _ in tokens)),
-        tuple((token, *row) for token, row in zip(tokens, rows, strict=True)),
     )
 
 

@@ -26,11 +26,23 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.clock import seconds_of, thread_seconds
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import Tiny, Updates, count_exact, make_tiny
+from pellucid.lessons.why.tiny.learn import (
+    END,
+    FORMS,
+    PAD,
+    START,
+    Form,
+    Pair,
+    Tiny,
+    Updates,
+    count_exact,
+    make_form,
+    make_pair_batch,
+    make_tiny,
+    make_transformer,
+)
 from pellucid.lessons.why.tiny.random_letters import LETTERS, draw_letters
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
-from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form, make_transformer
-from pellucid.lessons.why.tiny.tiny_vocabulary import END, PAD, START, Pair, make_pair_batch
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer
@@ -103,7 +115,17 @@ def _add_sequence(setting: MeasurementSetting, found: Found) -> Found:
             _tabulate_speeds(
                 "1,000 tokens per second, encoder only, forward and backward", encoders
             ),
-            _tabulate_own(own),
+            own.table(
+                "Training a Transformer on statements",
+                ("budget", "kind"),
+                (
+                    Column("updates", "updates"),
+                    Column("seconds", "seconds"),
+                    Column("right, %", "exact", scale=100),
+                ),
+                head=("updates on correct words", "learned from"),
+                is_of_this_machine=True,
+            ),
         ],
         panels=[
             speeds.panel(
@@ -368,20 +390,6 @@ def _time_encoder(form: Any, length: int, seed: int) -> float:
 def _tabulate_speeds(title: str, speeds: Cells) -> ResultTable:
     columns = speeds.columns("form", "speed", scale=1e-3)
     return speeds.table(title, "length", columns, head="tokens", is_of_this_machine=True)
-
-
-def _tabulate_own(own: Cells) -> ResultTable:
-    return own.table(
-        "Training a Transformer on statements",
-        ("budget", "kind"),
-        (
-            Column("updates", "updates"),
-            Column("seconds", "seconds"),
-            Column("right, %", "exact", scale=100),
-        ),
-        head=("updates on correct words", "learned from"),
-        is_of_this_machine=True,
-    )
 
 
 def _learn(setting: MeasurementSetting, budgets: Sequence[int]) -> Cells:

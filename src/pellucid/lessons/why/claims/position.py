@@ -19,9 +19,16 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.claims.parts.distances import add_distances, movement_of_tiny
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_tiny, translate_tiny
+from pellucid.lessons.why.tiny.learn import (
+    START,
+    Pair,
+    Tiny,
+    count_exact,
+    make_tiny,
+    train_tiny,
+    translate_tiny,
+)
 from pellucid.lessons.why.tiny.tiny_language import draw_lists, draw_statements, swap_animals
-from pellucid.lessons.why.tiny.tiny_vocabulary import START, Pair
 
 ROUNDING = 1e-4
 STAYS = 0.5
@@ -63,11 +70,27 @@ def measure(setting: MeasurementSetting) -> Found:
             ),
         },
         tables=(
-            _shuffling_table(shuffled),
+            ResultTable(
+                "Largest relative change when the words are reversed, untrained, of all seeds",
+                ("", "change"),
+                ("", ".1e"),
+                tuple((said, max(shuffled.all(name))) for name, said in SHUFFLED.items()),
+            ),
             _order_table(order),
             _length_table(lengths, trained_to),
         ),
-        panels=(_order_panel(order), _length_panel(lengths, trained_to)),
+        panels=(
+            _order_panel(order),
+            lengths.panel(
+                f"Lists, trained on up to {trained_to} animals",
+                ("animals in the list", "% right"),
+                lengths.each("kind"),
+                "size",
+                "right",
+                scale=100,
+                y_range=PERCENT,
+            ),
+        ),
     )
     return add_distances(setting, found, order) if setting.is_long else found
 
@@ -285,15 +308,6 @@ def _learn_lists(
     return found
 
 
-def _shuffling_table(cells: Cells) -> ResultTable:
-    return ResultTable(
-        "Largest relative change when the words are reversed, untrained, of all seeds",
-        ("", "change"),
-        ("", ".1e"),
-        tuple((said, max(cells.all(name))) for name, said in SHUFFLED.items()),
-    )
-
-
 def _order_table(cells: Cells) -> ResultTable:
     columns = (
         Column("right, %", "exact", ".0f", 100),
@@ -320,17 +334,5 @@ def _order_panel(order: Cells) -> Panel:
         scale=100,
         kind="bars",
         names=("right", "alike when exchanged"),
-        y_range=PERCENT,
-    )
-
-
-def _length_panel(lengths: Cells, trained_to: int) -> Panel:
-    return lengths.panel(
-        f"Lists, trained on up to {trained_to} animals",
-        ("animals in the list", "% right"),
-        lengths.each("kind"),
-        "size",
-        "right",
-        scale=100,
         y_range=PERCENT,
     )

@@ -70,7 +70,18 @@ def measure(setting: MeasurementSetting) -> Found:
             "shares": judge_seeds(judge_shares, shares),
             "reach": judge_seeds(judge_reach, cells),
         },
-        tables=(*_reach_tables(cells), _shares_table(shares)),
+        tables=(
+            *_reach_tables(cells),
+            shares.table(
+                "Share of the weights that is explained in the packaged model, %",
+                "place",
+                (
+                    Column("by distance", "distance", scale=100),
+                    Column("by the words", "words", scale=100),
+                    Column("by both", "both", scale=100),
+                ),
+            ),
+        ),
         panels=_panels(cells, shares),
     )
 
@@ -286,18 +297,6 @@ def _reach_tables(cells: Cells) -> Iterator[ResultTable]:
             ),
             head="words",
         )
-
-
-def _shares_table(shares: Cells) -> ResultTable:
-    return shares.table(
-        "Share of the weights that is explained in the packaged model, %",
-        "place",
-        (
-            Column("by distance", "distance", scale=100),
-            Column("by the words", "words", scale=100),
-            Column("by both", "both", scale=100),
-        ),
-    )
 
 
 def _panels(cells: Cells, shares: Cells) -> tuple[Panel, ...]:

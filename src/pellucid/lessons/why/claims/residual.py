@@ -22,6 +22,7 @@ from pellucid.lessons.why.claims.gradients import ALIVE, VANISHED
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
+    Pair,
     Tiny,
     count_exact,
     derive_loss,
@@ -32,7 +33,6 @@ from pellucid.lessons.why.tiny.learn import (
     updates_until,
 )
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 
 DEPTHS = (1, 2, 4, 6, 12, 24)
 PAPER = 6

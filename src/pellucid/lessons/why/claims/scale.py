@@ -28,6 +28,7 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
+    Pair,
     Tiny,
     count_exact,
     derive_loss,
@@ -37,7 +38,6 @@ from pellucid.lessons.why.tiny.learn import (
     updates_until,
 )
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 from pellucid.machine.randomness import generator
 
 WIDTHS = (8, 16, 32, 64, 128, 256, 512)

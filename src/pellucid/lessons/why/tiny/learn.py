@@ -1,28 +1,24 @@
-"""Training and use of a tiny model, with the updates that every model gets."""
+"""Tiny models of equal size: their vocabulary and batches, their training and their use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch, make_source_batch
 from pellucid.decode.greedy import decode_greedily
-from pellucid.lessons.why.tiny.tiny_vocabulary import (
-    END,
-    PAD,
-    START,
-    Pair,
-    TinyVocabulary,
-    make_pair_batch,
-)
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.randomness import generator
-from pellucid.model import EncoderDecoder, initialize, make_model
+from pellucid.model import EncoderDecoder, Transformer, initialize, make_model
 from pellucid.training.plain import compute_loss, make_update
 from pellucid.training.update.batch_parts import make_pieces
 from pellucid.training.weights.optimizer import Optimizer
@@ -217,3 +213,143 @@ def updates_until(losses: Sequence[float], limit: float) -> int | None:
     # The last time above counts: a loss may fall below the limit and rise again.
     last = above[-1] + 1 if above else 0
     return None if last == len(losses) else last + 1
+
+
+Words = tuple[tuple[str, ...], ...]
+"""Rows of a word, its translation, and its gender or feminine form."""
+
+PAD = 0
+UNKNOWN = 1
+START = 2
+END = 3
+_SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+
+Pair = tuple[str, str]
+"""A sentence and its translation, words between spaces."""
+
+
+@cache
+def read_tiny_words(name: str) -> Words:
+    """Read a list of ``tiny-words.toml``."""
+    source = files("pellucid.lessons.why.tiny").joinpath("tiny-words.toml")
+    rows = tomllib.loads(source.read_text(encoding="utf-8"))[name]
+    return tuple(map(tuple, rows))
+
+
+@dataclass(frozen=True)
+class TinyVocabulary:
+    """The words of one language; a word's number is its place."""
+
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sentences: Iterable[str]) -> TinyVocabulary:
+        """Collect the words of some sentences, in alphabetical order behind the special tokens."""
+        found = {word for sentence in sentences for word in sentence.split()}
+        # In one order, so that numbers do not depend on that of the sentences.
+        return cls((*_SPECIAL, *sorted(found)))
+
+    def __len__(self) -> int:
+        """Count the words, special tokens included."""
+        return len(self.words)
+
+    def encode(self, sentence: str) -> list[int]:
+        """Turn a sentence into numbers that end in the end token."""
+        places = {word: place for place, word in enumerate(self.words)}
+        return [*(places.get(word, UNKNOWN) for word in sentence.split()), END]
+
+    def encode_all(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Turn sentences into numbers."""
+        places = {word: place for place, word in enumerate(self.words)}
+        return [[*(places.get(w, UNKNOWN) for w in s.split()), END] for s in sentences]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Turn numbers back into a sentence, up to the end token."""
+        found = []
+        for id_ in ids:
+            if id_ == END:
+                break
+            found.append(self.words[id_])
+        return " ".join(found)
+
+
+def make_pair_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
+    """Pad pairs for teacher forcing: the decoder reads the target, shifted by one."""
+    source_BS, source_mask_BS = make_source_batch(sources, pad_id=PAD)
+    target_out_BT, target_mask_BT = make_source_batch(targets, pad_id=PAD)
+    start_B1: Tensor = torch.full_like(target_out_BT[:, :1], START)
+    target_in_BT = torch.cat((start_B1, target_out_BT[:, :-1]), dim=1)
+    # The shift moved each end token into the padding of shorter targets.
+    target_in_BT = target_in_BT.masked_fill(~target_mask_BT, PAD)
+    return Batch(
+        source_BS=source_BS,
+        source_mask_BS=source_mask_BS,
+        target_in_BT=target_in_BT,
+        target_out_BT=target_out_BT,
+        target_mask_BT=target_mask_BT,
+        num_source_tokens=int(source_mask_BS.sum()),
+        num_target_tokens=int(target_mask_BT.sum()),
+    )
+
+
+Form = Literal["fixed vector", "additive", "dot product", "Transformer"]
+
+FORMS: Mapping[Form, Mapping[str, Any]] = {
+    "fixed vector": {"architecture": "recurrent", "recurrent_attention": "none"},
+    "additive": {"architecture": "recurrent", "recurrent_attention": "additive"},
+    "dot product": {"architecture": "recurrent", "recurrent_attention": "dot"},
+    "Transformer": {},
+}
+"""The fields of `pellucid.config.ModelConfig` of each form: what the encoder hands over decides."""
+
+_NARROWEST = 8
+_WIDEST = 256
+
+
+def make_form(form: Form, pairs: Sequence[Pair], *, seed: int, **sizes: Any) -> Tiny:
+    """Make an untrained model of a form, with as many weights as the tiny Transformer.
+
+    A recurrent form gets the even width whose number of weights is nearest. With widths of about
+    64 that is within 3 %.
+
+    Args:
+        form: one of `FORMS`.
+        pairs: everything that the model will read and write.
+        seed: of the first weights.
+        sizes: fields of the Transformer's configuration that differ from the usual tiny one.
+    """
+    transformer = make_tiny(pairs, seed=seed, **sizes)
+    if form == "Transformer":
+        return transformer
+    wanted = count_trained_numbers(transformer)
+    vocabularies = {
+        "source_vocabulary_size": len(transformer.source),
+        "target_vocabulary_size": len(transformer.target),
+        "tied_embeddings": transformer.model.config.tied_embeddings,
+    }
+
+    def distance(width: int) -> int:
+        config = ModelConfig.model_validate({**FORMS[form], **vocabularies, "d_model": width})
+        # Only counted: weights without memory are made in no time.
+        with torch.device("meta"):
+            model = make_model(config)
+        return abs(sum(weight.numel() for weight in model.parameters()) - wanted)
+
+    # The number grows with the width: walk from the Transformer's to where it is nearest.
+    width = transformer.model.config.d_model
+    for step in (2, -2):
+        while _NARROWEST <= width + step <= _WIDEST and distance(width + step) < distance(width):
+            width += step
+    return make_tiny(pairs, seed=seed, d_model=width, **FORMS[form])
+
+
+def make_transformer(seed: int, **sizes: Any) -> Transformer:
+    """Make an untrained Transformer of some sizes, for measurements that train nothing."""
+    model = Transformer(ModelConfig.model_validate(sizes))
+    initialize(model, seed)
+    return model
+
+
+def count_trained_numbers(tiny: Tiny) -> int:
+    """Count the numbers that training can change."""
+    return sum(weight.numel() for weight in tiny.model.parameters())

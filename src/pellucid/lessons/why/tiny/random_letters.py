@@ -11,8 +11,7 @@ import torch
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.lessons.why.clock import thread_seconds
-from pellucid.lessons.why.tiny.learn import Tiny, Updates
-from pellucid.lessons.why.tiny.tiny_vocabulary import END, Pair, make_pair_batch
+from pellucid.lessons.why.tiny.learn import END, Pair, Tiny, Updates, make_pair_batch
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.randomness import generator
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import Tiny, count_exact, loss_on, make_tiny, train_tiny
+from pellucid.lessons.why.tiny.learn import Pair, Tiny, count_exact, loss_on, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.tiny_language import draw_lists
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 from pellucid.lessons.why.tiny.two_nouns import draw_others, draw_unseen
 
 LEARNED = 0.05

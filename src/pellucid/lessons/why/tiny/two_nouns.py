@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, Words, read_tiny_words
+from pellucid.lessons.why.tiny.learn import Pair, Words, read_tiny_words
 from pellucid.machine.randomness import generator
 
 _Noun = tuple[str, ...]

@@ -276,7 +276,12 @@ class _StackOnRows:
             grad_JD = self._norm.backward(grad_JD, run.tape)[0]
         for sublayer in reversed(self._sublayers):
             grad_JD, grad_memory_ID = sublayer.backward(grad_JD, grad_memory_ID, run)
-        self._embed_backward(grad_JD, run)
+        learned = self._stack.positions.weight if hasattr(self._stack, "positions") else None
+        call, *_alive = run.tape.pop()
+        call.grad = grad_JD.data_ptr()
+        call.grad_table = tensor_address(gradient_of(self._table))
+        call.grad_positions = tensor_address(gradient_of(learned))
+        self._kernels.embed(call)
         return grad_memory_ID
 
     def _embed(self, run: StackPass, dropout: Dropout) -> Tensor:
@@ -312,11 +317,3 @@ class _StackOnRows:
         run.tape.append((call, factors_J, positions_LD, dropout_bytes))
         self._kernels.embed(call)
         return x_JD
-
-    def _embed_backward(self, grad_JD: Tensor, run: StackPass) -> None:
-        learned = self._stack.positions.weight if hasattr(self._stack, "positions") else None
-        call, *_alive = run.tape.pop()
-        call.grad = grad_JD.data_ptr()
-        call.grad_table = tensor_address(gradient_of(self._table))
-        call.grad_positions = tensor_address(gradient_of(learned))
-        self._kernels.embed(call)

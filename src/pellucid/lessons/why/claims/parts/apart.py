@@ -14,8 +14,7 @@ from pellucid.bundle import Bundle
 from pellucid.corpora import Example, make_split
 from pellucid.corpora.lexicon import ADJECTIVES
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.tiny.learn import Tiny
-from pellucid.lessons.why.tiny.tiny_vocabulary import START
+from pellucid.lessons.why.tiny.learn import START, Tiny
 from pellucid.lessons.why.tiny.two_nouns import draw_hesitant
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder
@@ -199,15 +198,18 @@ def _make_case(bundle: Bundle, example: Example, between: Sequence[str]) -> Case
 
 def _names(model: EncoderDecoder) -> list[str]:
     config = model.config
-    names = []
-    for layer in range(config.num_encoder_layers):
-        for row in ("it", "the last word"):
-            for head in range(config.num_heads):
-                names.append(f"row of {row} in encoder layer {layer} head {head}")
-    for layer in range(config.num_decoder_layers):
-        for head in range(config.num_heads):
-            names.append(f"row of the pronoun in decoder layer {layer} head {head}")
-    return names
+    read = [
+        f"row of {row} in encoder layer {layer} head {head}"
+        for layer in range(config.num_encoder_layers)
+        for row in ("it", "the last word")
+        for head in range(config.num_heads)
+    ]
+    written = [
+        f"row of the pronoun in decoder layer {layer} head {head}"
+        for layer in range(config.num_decoder_layers)
+        for head in range(config.num_heads)
+    ]
+    return [*read, *written]
 
 
 def _look(model: EncoderDecoder, case: Case) -> tuple[Tensor, bool]:

@@ -24,10 +24,9 @@ from pellucid.lessons.why.cells import (
 )
 from pellucid.lessons.why.head_weights import weights_of_heads
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import Tiny, make_tiny, train_tiny
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
+from pellucid.lessons.why.tiny.learn import Pair, Tiny, make_tiny, train_tiny
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder
 
@@ -70,8 +69,29 @@ def add_distances(setting: MeasurementSetting, found: Found, order: Cells) -> Fo
             "matrix": judge_seeds(lambda one: judge_matrix(max(errors.values()), one), learned),
             "relative": judge_seeds(judge_map_distance, order),
         },
-        tables=[_matrix_table(errors), _fit_table(learned), _moving_table(order, told)],
-        panels=[_moving_panel(order)],
+        tables=[
+            ResultTable(
+                "Largest error of M · PE_i = PE_{i+δ}, 5,000 positions of width 512, float64",
+                ("δ", "error"),
+                ("d", ".1e"),
+                tuple(errors.items()),
+            ),
+            _fit_table(learned),
+            _moving_table(order, told),
+        ],
+        panels=[
+            order.panel(
+                "Weight moved by “then” in front",
+                ("", "%"),
+                {
+                    "same words": "moved_by_word",
+                    "same places": "moved_by_place",
+                },
+                "kind",
+                scale=100,
+                kind="bars",
+            )
+        ],
         notes=[
             f"The copying model ends at a loss of {loss} nats.",
         ],
@@ -142,15 +162,6 @@ def judge_map_distance(order: Cells) -> Verdict:
     )
 
 
-def _matrix_table(errors: Mapping[int, float]) -> ResultTable:
-    return ResultTable(
-        "Largest error of M · PE_i = PE_{i+δ}, 5,000 positions of width 512, float64",
-        ("δ", "error"),
-        ("d", ".1e"),
-        tuple(errors.items()),
-    )
-
-
 def _fit_table(cells: Cells) -> ResultTable:
     columns = (
         Column("sinusoids", "waves", ".3f", over_seeds="first"),
@@ -179,21 +190,6 @@ def _moving_table(order: Cells, told: Cells) -> ResultTable:
             (f"packaged model, {sentences} sentences with told", by_word, by_place),
             ("packaged model, “the bank told the man he was bankrupt”", bank, "–"),
         ],
-    )
-
-
-def _moving_panel(order: Cells) -> Panel:
-    # The linear maps are in a table: a picture has room for three panels.
-    return order.panel(
-        "Weight moved by “then” in front",
-        ("", "%"),
-        {
-            "same words": "moved_by_word",
-            "same places": "moved_by_place",
-        },
-        "kind",
-        scale=100,
-        kind="bars",
     )
 
 
