@@ -211,6 +211,14 @@ class UnderProbe:
         """Tell the probe which sentence comes next, and what the decoder reads of it."""
         self.probe.begin(self.reading(source_ids, read_ids))
 
+    def missed_in_all(self, sources: Ids) -> tuple[str, ...]:
+        """Return the changes, as text, that none of some sentences has anything for."""
+        missed = getattr(self.probe, "missed", None)
+        if missed is None or not sources:
+            return ()
+        each = [missed(self.reading(ids)) for ids in sources]
+        return tuple(text for text in each[0] if all(text in other for other in each))
+
     @torch.inference_mode()
     def encode(self, sources: Ids, model: EncoderDecoder | None = None) -> list[Tensor]:
         """Run the encoder under the probe: ``vectors_SD`` of each source.

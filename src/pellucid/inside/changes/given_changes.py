@@ -14,7 +14,7 @@ from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, is_watched, parts_of, wants
 from pellucid.config import ModelConfig
 from pellucid.config.head_address import ATTENTION_KINDS
-from pellucid.decode.probing.under_probe import Noting
+from pellucid.decode.probing.under_probe import HasPieces, Noting
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.change import Change, Changes, parse_change
@@ -106,6 +106,11 @@ class SeveralProbes:
         """Warn if one of them replaced nothing."""
         for probe in self._noting:
             probe.warn()
+
+    def missed(self, pair: HasPieces) -> list[str]:
+        """Return the changes that a sentence has nothing for."""
+        asked = [probe for probe in self.probes if isinstance(probe, CutWord)]
+        return [text for probe in asked for text in probe.missed(pair)]
 
     def wants(self, site: str, stage: str) -> bool:
         """True for what one of them may change."""
