@@ -25,6 +25,9 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 GivenChanges = str | Change | Probe | Sequence[str | Change | Probe]
 """A change or several: as text that `parse_change` reads, as a `Change`, or any probe."""
 
+BY_A_PROBE = "by a probe"
+"""The description of a change that is no text."""
+
 _RULE = (
     "a text such as 'cut decoder.1.cross.0', a Change, a probe (an object with a method "
     "see(site, stage, tensor)), or several of these"
@@ -151,7 +154,7 @@ class SeveralProbes:
 
 def describe_probe(probe: Probe) -> str:
     """Describe what a probe changes; only changes from text can say it in words."""
-    return str(probe) if isinstance(probe, Changes | CutWord | SeveralProbes) else "by a probe"
+    return str(probe) if isinstance(probe, Changes | CutWord | SeveralProbes) else BY_A_PROBE
 
 
 def read_changes(

@@ -21,7 +21,12 @@ from pellucid.errors import InputError
 from pellucid.evaluation.word_links import GoldLinks, error_of_counts
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.cutting import change_model
-from pellucid.inside.changes.given_changes import GivenChanges, describe_probe, read_changes
+from pellucid.inside.changes.given_changes import (
+    BY_A_PROBE,
+    GivenChanges,
+    describe_probe,
+    read_changes,
+)
 from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
 from pellucid.inside.studies.kept_steps import Steps
@@ -218,7 +223,7 @@ def study(
     probe = None if changes is None else read_changes(changes, bundle.config.model)
     changed, under = change_model(bundle.model, bundle.tokenizer, probe)
     notes = _notes(bundle, probe)
-    if kept is not None and "by a probe" in " ".join(notes):
+    if kept is not None and BY_A_PROBE in " ".join(notes):
         raise InputError(
             "A file that keeps a study needs changes as text, so that the same ones continue it, "
             "but they are of a probe. Leave kept out."
