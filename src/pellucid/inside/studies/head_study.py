@@ -46,7 +46,7 @@ from pellucid.inside.studies.study_lines import (
 )
 from pellucid.languages.codes import direction
 from pellucid.shapes import Brief
-from pellucid.terminal.grid import write_fixed
+from pellucid.terminal.grid import decimals_of, write_fixed
 from pellucid.text.language_tokens import with_codes
 from pellucid.text.link_choices import CONVENTIONS
 
@@ -105,8 +105,10 @@ class StudyTable(Brief):
             order: the numbers of the rows to take; all as they are unless given.
         """
         found = [[self.axes[0], *self.columns]]
+        decimals = [decimals_of(column, 3) for column in self.values.T.tolist()]
         for index in range(len(self.rows)) if order is None else order:
-            found.append([self.rows[index], *map(write_figure, self.values[index].tolist())])
+            numbers = map(write_figure, self.values[index].tolist(), decimals)
+            found.append([self.rows[index], *numbers])
         return found
 
     def records(self) -> list[dict[str, Any]]:
@@ -123,12 +125,9 @@ def name_figures(names: Sequence[str], values: np.ndarray) -> dict[str, float | 
     return dict(zip(names, numbers, strict=True))
 
 
-def write_figure(value: float) -> str:
-    """Write a figure for a reader: a count without decimals, a dash for a missing one."""
-    if np.isnan(value):
-        return "–"
-    is_count = value == int(value) and abs(value) >= 1
-    return write_fixed(value, 0 if is_count else 3)
+def write_figure(value: float, decimals: int = 3) -> str:
+    """Write a figure for a reader: a dash for a missing one."""
+    return "–" if np.isnan(value) else write_fixed(value, decimals)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
