@@ -7,7 +7,6 @@ Changes of the decoder are made row by row, by `pellucid.decode.probing.probed_s
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.arguments import warn_caller
 from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, only_observes, parts_of, tell_probe, wants
 from pellucid.errors import InputError
@@ -132,7 +132,7 @@ class Noting:
         # Changes from text were checked before.
         is_checked = getattr(self.probe, "is_checked", False)
         if not (self.has_replaced or is_checked or only_observes(self.probe)):
-            warnings.warn(REPLACED_NOTHING, stacklevel=2)
+            warn_caller(REPLACED_NOTHING)
 
 
 class OneByOne:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from torch import Tensor
 
-from pellucid.arguments import refuse
+from pellucid.arguments import refuse, warn_caller
 from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, is_watched, parts_of, wants
 from pellucid.config import ModelConfig
@@ -75,10 +74,9 @@ class ChangesOfLines(Changes):
         """Warn of changes that met no sentence with their positions, once."""
         for change in self._missed:
             if change not in self._met:
-                warnings.warn(
+                warn_caller(
                     f"'{change}' changed nothing, since no sentence has such positions. They count "
-                    "tokens from 0, </s> included: name some that exist, or * for all.",
-                    stacklevel=3,
+                    "tokens from 0, </s> included: name some that exist, or * for all."
                 )
         self._met.update(self._missed)
 

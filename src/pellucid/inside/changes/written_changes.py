@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 
 from torch import Tensor
 
+from pellucid.arguments import warn_caller
 from pellucid.decode.probing.under_probe import HasPieces
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.changes.change import Change, Changes, cut_source_word, parse_change
@@ -132,10 +132,9 @@ class CutWord:
         self._counted.update(map(hash, new))
         self._found = {}
         if without:
-            warnings.warn(
+            warn_caller(
                 f"{self._text!r} changed nothing in {len(without):,} of {count:,} sentences, which "
-                f"lack the word or have it more than once: {without[0]!r}, for example.",
-                stacklevel=3,
+                f"lack the word or have it more than once: {without[0]!r}, for example."
             )
 
     def __str__(self) -> str:
