@@ -26,10 +26,12 @@ def write_result(
         name: of the benchmark: its file's name, without the ending, with hyphens.
         found: the results, written with machine, versions and command.
         peers: the peers whose versions are written.
-        out: the file; by default a dated one in ``results/``.
+        out: the file; a dated one in ``results/`` unless given, or in the folder that it is.
     """
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    path = out or RESULTS / f"{date}-{name}.json"
+    path = out or RESULTS
+    if out is None or path.is_dir():
+        path = path / f"{date}-{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     written = {
         "date": date,

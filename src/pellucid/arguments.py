@@ -7,6 +7,7 @@ import inspect
 import numbers
 import re
 import sys
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import UnionType
@@ -19,7 +20,19 @@ from pellucid.wording.value_rules import describe_value, word_type
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_WITHIN = ("pellucid.", "torch.", "contextlib")
 _SEVERAL = (Sequence, Iterable, Collection, tuple)
+
+
+def warn_caller(sentence: str) -> None:
+    """Warn at the line of the program that called this package, however deep the reason lies."""
+    level = 2
+    frame = sys._getframe(1)
+    # A program runs inside `torch.inference_mode` and the like as well, whose lines say nothing.
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_WITHIN):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(sentence, stacklevel=level)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pellucid
 from pellucid.inside import load_vectors
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -46,6 +47,18 @@ def test_pairs_give_the_translations(run_here: Run) -> None:
     done = run_here("vectors", "demo", "pairs.tsv", "--at", "decoder.1.cross.0", "-o", "x.npz")
     assert (done.returncode, done.stderr) == (0, "")
     assert load_vectors("x.npz").rows["text"].tolist()[:3] == ["Le", "chien", "la"]
+
+
+def test_changes_are_those_of_the_function_and_are_named(run_here: Run) -> None:
+    Path("b.en").write_text("The dog ate it.\n")
+    changes = ("average encoder.1.self.*", "cut encoder.0.self.2")
+    given = [word for change in changes for word in ("--change", change)]
+    done = run_here("vectors", "demo", "--source", "b.en", *PLACE, *given, "-o", "x.npz")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = load_vectors("x.npz")
+    assert found.about["changes"] == ", ".join(changes)
+    wanted = pellucid.load("demo").changed(changes).pair("The dog ate it.").see({"norm"})[PLACE[1]]
+    np.testing.assert_allclose(found.vectors, wanted.numpy(), atol=2e-5)
 
 
 def test_standard_output_gets_the_file() -> None:

@@ -14,6 +14,7 @@ from killed_runs import DIE_AT_CALL
 from small_runs import model_bytes, write_text
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 PROGRAM = f"""
 from pellucid.training.distill import teacher, teacher_work
@@ -175,3 +176,31 @@ def test_translations_of_a_poor_teacher_are_left_out(folder: Path, run_python: R
     assert "most of its translations would be wrong, so they are left out" in done.stderr
     report = json.loads((run / "teachers/report.json").read_text())
     assert [row["added"] for row in report["teachers"]] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--teachers", "99"), "--teachers must be a number from 0 to"),
+        (("--teachers", "auto"), "--teachers auto needs --minutes"),
+        (("--teachers", "1", "--minutes", "1.5"), "A teacher needs at least"),
+        (("--teachers", "1", "--start", "demo"), "--start cannot be used with teachers"),
+        (("--teachers", "1", "--set", "model.d_model=-3"), "d_model must be"),
+        (("--teachers", "1", "--more-target", "nowhere.fr"), "does not exist"),
+    ],
+)
+def test_a_plan_that_is_refused_leaves_no_recipe(
+    words: tuple[str, ...],
+    sentence: str,
+    run_here: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pairs = [f"cat {number}\tchat {number}" for number in range(40)]
+    Path("pairs.tsv").write_text("".join(f"{pair}\n" for pair in pairs))
+    languages = ("--source-language", "en", "--target-language", "fr")
+    refused = run_here("train", "pairs.tsv", *languages, *words)
+    assert refused.returncode == 2, refused.stderr
+    assert sentence in refused.stderr
+    assert [path.name for path in tmp_path.rglob("*")] == ["pairs.tsv"]

@@ -226,7 +226,7 @@ def by_service_align(server: Live, line: str, options: Options, **_: Any) -> Tex
 
 def by_service_change(server: Live, line: str, options: Options, **_: Any) -> Texts:
     body = {"text": line, "changes": ["cut encoder.0.self.0"], **options}
-    return (_post(server, "/v1/change", body).text,)
+    return (_post(server, "/v1/change", body).json()["before"]["text"],)
 
 
 def by_other_clients(server: Live, line: str, options: Options, **_: Any) -> Texts:

@@ -273,7 +273,6 @@ def test_look_follows_hypotheses_prefixes_changes_and_given_ids(
         {"target_ids": [10**6]},
         {"prefix_ids": [10**6]},
         {"target_ids": [5], "translation": "b"},
-        {"changes": ["cut word a"], "beam": 2},
         {"prefix_ids": [5], "target_ids": [5]},
         {"changes": ["cut encoder.0.self.0:99>1"]},
     ],

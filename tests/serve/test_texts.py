@@ -262,3 +262,25 @@ def test_decoding_options_are_those_of_the_command(live: Live) -> None:
     schema = live.get("/openapi.json").json()["components"]["schemas"]["TranslateRequest"]
     assert set(DECODING) <= set(schema["properties"])
     assert all(schema["properties"][name]["description"] for name in DECODING)
+
+
+@pytest.mark.filterwarnings("ignore:'cut word it' changed nothing")
+def test_texts_that_lack_the_word_of_a_change_say_so(live: Live) -> None:
+    texts = [
+        "The pizza came out and it tasted good.",
+        "The soup was cold.",
+        "it was it.",
+        "The cat. The soup and it.",
+    ]
+    body = {"texts": texts, "changes": ["cut word it", "cut decoder.1.cross.0"]}
+    found = live.post("/v1/translate", body).json()["translations"]
+    missed = [one["notes"].get("missed_changes", []) for one in found]
+    # A word must stand in one sentence of a text, and only once there.
+    assert missed == [[], ["cut word it"], ["cut word it"], []]
+    stream = live.post("/v1/translate", {**body, "texts": texts[1], "stream": True}).text
+    assert '"missed_changes": ["cut word it"]' in stream
+
+    pairs = [{"source": text, "target": "Il."} for text in texts[:2]]
+    scores = live.post("/v1/score", {"pairs": pairs, "changes": "cut word it"}).json()["scores"]
+    assert ["missed_changes" in one for one in scores] == [False, True]
+    assert scores[1]["missed_changes"] == ["cut word it"]

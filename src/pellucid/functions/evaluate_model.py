@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pellucid.arguments import checked, list_texts
+from pellucid.arguments import checked, list_texts, warn_caller
 from pellucid.config import DecodingConfig
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.errors import InputError, not_together
@@ -178,7 +177,7 @@ def _read_test(run: str | Path) -> tuple[list[str], list[str]]:
 
     pairs, num_known = read_test(Path(expand_home(run)))
     if num_known:
-        warnings.warn(describe_known(num_known), stacklevel=3)
+        warn_caller(describe_known(num_known))
     return [pair.source for pair in pairs], [pair.target for pair in pairs]
 
 

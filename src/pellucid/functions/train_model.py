@@ -188,7 +188,7 @@ def train_found(
         teachers: models that translate the text first, in each direction: a number or ``auto``.
         more_target: files of sentences in the target language, which a teacher translates.
     """
-    path, folder, values, run = found
+    path, folder, values, run, _ = found
     if teachers is not None or more_target or (run / TEACHERS).is_dir():
         from pellucid.training.distill.diversify import diversify
         from pellucid.training.distill.teacher_work import Diversification
@@ -203,6 +203,7 @@ def train_found(
         summary = diversify(task, began or time.monotonic()) if task.is_wanted else None
         if summary is not None:
             return summary
+    found.write(say)
     repair_recipe(run)
     is_new = not (run / "data").is_dir()
     with preparing(values.get("data"), folder, is_new=is_new, say=say) as check:

@@ -9,7 +9,6 @@ far the arrays are from what they must add up to.
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.arguments import checked
+from pellucid.arguments import checked, warn_caller
 from pellucid.attention import stages
 from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, only_observes, tell_probe
@@ -110,7 +109,7 @@ def replay(
         else:
             # Changes from text are checked before; this one may have misspelled a stage.
             decoding["changes"] = "by a probe, which replaced nothing"
-            warnings.warn(REPLACED_NOTHING, stacklevel=2)
+            warn_caller(REPLACED_NOTHING)
     elif probe is not None and hasattr(probe, "warn"):
         probe.warn()
     # A changed replay need not find what the unchanged decode found.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
@@ -46,6 +46,23 @@ def write_fixed(value: float, digits: int) -> str:
     if not float(text):
         return text.removeprefix("-")
     return text.replace("-", "−")
+
+
+def decimals_of(values: Iterable[float], usual: int) -> int:
+    """Choose one number of decimals for a column or a matrix, so that its numbers compare.
+
+    Counts, and numbers of which one reaches a thousand, have none; if all are small, the largest
+    has two digits.
+
+    Args:
+        values: the numbers; those that are not finite do not matter.
+        usual: the decimals of most tables.
+    """
+    sizes = [abs(value) for value in values if math.isfinite(value)]
+    largest = max(sizes, default=0.0)
+    if largest >= 1000 or all(size == int(size) for size in sizes):
+        return 0
+    return max(usual, 1 - math.floor(math.log10(largest)))
 
 
 def speakable(text: str) -> str:

@@ -327,7 +327,8 @@ class Preparer:
 
 def _may_split(constraints: Constraints, config: DecodingConfig) -> bool:
     """Tell whether the parts of a line may be translated by themselves."""
-    is_whole = constraints.required or constraints.prefix or config.alternatives
+    has_prefix = constraints.prefix or constraints.prefix_ids
+    is_whole = constraints.required or has_prefix or config.alternatives
     return not (is_whole or config.max_length or config.min_length)
 
 
@@ -343,7 +344,7 @@ def _of_lines(constraints: LineConstraints, numbers: Sequence[int]) -> Sequence[
             "lines by itself, with its own phrases."
         )
     # A prefix begins the text, so it belongs to the first line only.
-    return [constraints, *[replace(constraints, prefix="")] * (len(numbers) - 1)]
+    return [constraints, *[replace(constraints, prefix="", prefix_ids=())] * (len(numbers) - 1)]
 
 
 def constraints_of_each(

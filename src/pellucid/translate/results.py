@@ -75,6 +75,8 @@ class Notes:
             line without letters; ``unsure``: the model gave its own words a low probability;
             ``partial``: it may leave words out, see ``unlinked_words``.
         retried: True if a second search, against repetitions, gave this translation.
+        missed_changes: those changes, such as ``cut word it``, that changed nothing, because the
+            line lacks the word or has it more than once.
         precision: the precision that computed the translation if it is not the model's own, so that
             words may differ from those of other commands; otherwise empty.
     """
@@ -94,6 +96,7 @@ class Notes:
     unlinked_words: tuple[str, ...] = ()
     flags: tuple[Flag, ...] = ()
     retried: bool = False
+    missed_changes: tuple[str, ...] = ()
     precision: Precision | Literal[""] = ""
 
     def __post_init__(self) -> None:
@@ -353,7 +356,8 @@ class ModelLanguages(NamedTuple):
 class Scored:
     """A given pair with the log-probability of its target.
 
-    Attributes as in `TranslatedHypothesis`; ``source`` and ``target`` are the lines as given.
+    Attributes as in `TranslatedHypothesis`; ``source`` and ``target`` are the lines as given, and
+    ``missed_changes`` those of `Notes`.
     """
 
     source: str
@@ -363,6 +367,7 @@ class Scored:
     token_log_probabilities: tuple[float, ...] = ()
     log_probability: float = 0.0
     error: str | None = None
+    missed_changes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         if self.error is not None:
@@ -382,6 +387,8 @@ class Scored:
             # The default, 0.0, would mean a certain translation.
             "log_probability": self.log_probability if self.error is None else None,
         }
+        if self.missed_changes:
+            record["missed_changes"] = [*self.missed_changes]
         return record | {name: _plain(getattr(self, name)) for name in _TOKENS if has_tokens}
 
 

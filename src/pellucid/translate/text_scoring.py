@@ -96,9 +96,10 @@ def _score_group(
     scored: list[Scored],
 ) -> None:
     """Score the pairs of one batch and write the results into ``scored``."""
+    change = decoder.change
     sources, targets = zip(*(pairs[index] for index in group), strict=True)
     found = decoder.score(sources, targets)
-    for index, logs in zip(group, found, strict=True):
+    for index, source_ids, logs in zip(group, sources, found, strict=True):
         ids = pairs[index][1]
         # Not a number has no order and no form in JSON: an error of this pair only.
         if any(map(math.isnan, logs)):
@@ -113,6 +114,7 @@ def _score_group(
             ids=tuple(ids),
             token_log_probabilities=logs,
             log_probability=sum(logs),
+            missed_changes=() if change is None else change.missed_in_all([source_ids]),
         )
 
 

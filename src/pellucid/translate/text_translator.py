@@ -213,7 +213,9 @@ class TextTranslator(LoadedModel):
             check_kind("align", align, bool | Aligner, "True, False or an Aligner")
             aligner = self.aligner() if isinstance(align, bool) else align
         reader = self.attention_reader()
-        writer = TranslationWriter(reader, self._preparer.learned, how.unknown, self._bundle)
+        writer = TranslationWriter(
+            reader, self._preparer.learned, how.unknown, self._bundle, self.decoder.change
+        )
         return LineTranslation(
             self._preparer,
             self.decoder,
@@ -263,7 +265,10 @@ class TextTranslator(LoadedModel):
         to = direction(source_language, to)
         line, hidden, config = self._prepare_line(text, phrases, how, to, options)
         writer = TranslationWriter(
-            self.attention_reader(), self._preparer.learned, bundle=self._bundle
+            self.attention_reader(),
+            self._preparer.learned,
+            bundle=self._bundle,
+            change=self.decoder.change,
         )
         found: list[tuple[Hypothesis, ...]] = []
         pieces = hidden.show_pieces(stream_line(self.decoder, line, config, writer, found))

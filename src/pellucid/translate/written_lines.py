@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pellucid.bundle import Bundle
 from pellucid.config import DecodingConfig
@@ -19,6 +19,9 @@ from pellucid.translate.attended_words import AttentionReader, replace_unknown
 from pellucid.translate.judging import DOUBTFUL, add_partial, add_stuck, judge, seems_short
 from pellucid.translate.preparing import Ready
 from pellucid.translate.results import Flag, Scored, TranslatedHypothesis, Translation
+
+if TYPE_CHECKING:
+    from pellucid.decode.probing.under_probe import UnderProbe
 
 Unknown = Literal["token", "source-word"]
 Result = TypeVar("Result", Translation, Scored)
@@ -36,12 +39,14 @@ class TranslationWriter:
         learned: the text that it learned from, if known.
         unknown: what to write for a word outside the vocabulary.
         bundle: the bundle of the model, which names a head that was taught word links.
+        change: what changed the model, if anything.
     """
 
     reader: AttentionReader
     learned: LearnedText | None
     unknown: Unknown = "token"
     bundle: Bundle | None = None
+    change: UnderProbe | None = None
 
     def translations(
         self,
@@ -136,6 +141,9 @@ class TranslationWriter:
         bundle = self.bundle
         if bundle is not None and config.precision != bundle.config.decoding.precision:
             notes = replace(notes, precision=config.precision)
+        if self.change is not None:
+            missed = self.change.missed_in_all([request.source_ids for request in line.requests])
+            notes = replace(notes, missed_changes=missed) if missed else notes
         return Translation(line.source, tuple(joined), notes=notes)
 
     def _hypothesis(self, part: str, request: Request, found: Hypothesis) -> TranslatedHypothesis:

@@ -289,3 +289,11 @@ def test_generator_is_checked_as_a_list_is(demo: Translator, call: Any, sentence
 def test_history_refuses_an_empty_choice_of_heads(tmp_path: Path) -> None:
     with pytest.raises(pellucid.PellucidError):
         follow_heads(tmp_path, LINES, heads=[])
+
+
+def test_a_warning_stands_at_the_line_of_the_program_that_called(demo: Translator) -> None:
+    with pytest.warns(UserWarning, match="'cut word it' changed nothing") as said:
+        demo.translate(["The soup was cold."], changes=["cut word it", "cut decoder.1.cross.0"])
+        demo.changed("cut word it").score(["The soup."], ["La soupe."])
+        list(demo.changed("cut word it").stream("The soup."))
+    assert [one.filename for one in said] == [__file__] * 3

@@ -27,6 +27,7 @@ from pellucid.inside.measures.lens import logit_lens
 from pellucid.inside.measures.registry import MEASURES
 from pellucid.inside.pair import make_pair
 from pellucid.inside.replayed_pair import replay
+from pellucid.inside.studies.head_study import StudyTable
 from pellucid.inside.studies.kept_steps import Steps
 from pellucid.inside.studies.line_figures import RULES
 from pellucid.translate.translator import Translator
@@ -331,3 +332,15 @@ def test_translator_under_changes_refuses_what_it_cannot_do(demo: Translator) ->
         demo.changed([3])  # type: ignore[list-item]
     with pytest.raises(InputError, match="a changed model"):
         demo.changed("cut decoder.0.cross.0").bundle  # noqa: B018
+
+
+def test_every_column_of_a_table_has_one_form_of_numbers() -> None:
+    values = np.array([[17, -6.93, 1.0], [0, 0.0, 0.25], [2, np.nan, 0.0]])
+    table = StudyTable("heads", ("head", "figure"), ("a", "b", "c"), ("lines", "log", "x"), values)
+    assert table.cells([1, 0, 2])[1:] == [
+        ["b", "0", "0.000", "0.250"],
+        ["a", "17", "−6.930", "1.000"],
+        ["c", "2", "–", "0.000"],
+    ]
+    shown = table._repr_html_()
+    assert [one for one in ("17", "−6.930", "1.000", "0.250") if f">{one}<" not in shown] == []

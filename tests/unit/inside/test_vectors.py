@@ -19,7 +19,7 @@ from of_subwords import SUBWORDS
 import pellucid
 from pellucid.corpora import make_split
 from pellucid.errors import DataError, InputError, InputFileNotFoundError, OutputError
-from pellucid.inside import load_vectors, vectors
+from pellucid.inside import Replace, load_vectors, vectors
 from pellucid.inside.pair import make_pair
 from pellucid.inside.studies import corpus_vectors
 from pellucid.translate.translator import Translator
@@ -281,3 +281,110 @@ def test_other_file_is_no_vectors(content: bytes, tmp_path: Path) -> None:
         load_vectors(path)
     with pytest.raises(InputFileNotFoundError, match="does not exist"):
         load_vectors(tmp_path / "none.npz")
+
+
+CHANGES = {
+    "heads": ["cut encoder.1.self.2", "cut decoder.0.self.1"],
+    "text": ["average encoder.0.self.*", "zero decoder.*.cross.*:0>0"],
+    "word": ["cut word it"],
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.parametrize("at", [NORM, "decoder.1.cross.context", "decoder.1.cross.key"])
+@pytest.mark.filterwarnings("ignore:'cut word it' changed nothing")
+def test_vectors_under_a_change_are_those_of_changed_pairs(
+    demo: Translator, kind: str, at: str, tmp_path: Path
+) -> None:
+    changes = CHANGES[kind]
+    path = tmp_path / "x.npz"
+    found = vectors(demo, SOURCES, TARGETS, at=at, changes=changes, output=path)
+    plain = vectors(demo, SOURCES, TARGETS, at=at, output=tmp_path / "plain.npz")
+    changed = demo.changed(changes)
+    site, _, stage = at.rpartition(".")
+    wanted = []
+    for source, target in zip(SOURCES, TARGETS, strict=True):
+        array = changed.pair(source, target).see({stage}, sites={site})[at].numpy()
+        wanted.append(array if array.ndim == 2 else np.concatenate([*array], axis=1))
+    np.testing.assert_allclose(found.vectors, np.concatenate(wanted), atol=2e-5, rtol=1e-5)
+    assert np.abs(found.vectors - plain.vectors).max() > 0.1
+    assert found.about["changes"] == load_vectors(path).about["changes"] == ", ".join(changes)
+    assert plain.about["changes"] == ""
+
+
+def test_own_translations_are_of_the_changed_model(demo: Translator, tmp_path: Path) -> None:
+    change = "average decoder.1.cross.*"
+    found = vectors(
+        demo,
+        SOURCES[:7],
+        at="decoder.1.feed_forward.norm",
+        changes=change,
+        output=tmp_path / "x.npz",
+    )
+    written = demo.translate(SOURCES[:7], changes=change, beam=1)
+    assert len(found.rows) == sum(len(one.ids) for one in written)
+    assert written != demo.translate(SOURCES[:7], beam=1)
+
+
+def test_a_probe_knows_its_sentence_and_never_continues_what_another_left(
+    demo: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus_vectors, "WINDOW", 11)
+    given: Any = {"at": NORM, "output": tmp_path / "x.npz"}
+    told = []
+
+    def steer(by: float) -> Replace:
+        def add(tensor: Any, pair: Any) -> Any:
+            told.append(pair.source_text)
+            return tensor + by
+
+        return Replace({"encoder.1.feed_forward.norm": add})
+
+    def stop(_: str, done: int, __: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        vectors(demo, SOURCES, changes=steer(1.0), on_step=stop, **given)
+    assert list(tmp_path.glob("*.part"))
+    told.clear()
+    found = vectors(demo, SOURCES, changes=steer(3.0), **given)
+    assert sorted(told) == sorted(SOURCES)
+    plain = vectors(demo, SOURCES, at=NORM, output=tmp_path / "plain.npz")
+    np.testing.assert_allclose(found.vectors, plain.vectors + 3.0, atol=2e-5)
+    assert found.about["changes"] == "by a probe"
+
+
+def test_changes_that_reach_no_vector_are_refused_before_anything_is_computed(
+    demo: Translator, tmp_path: Path
+) -> None:
+    given: Any = {"at": NORM, "output": tmp_path / "x.npz"}
+    with pytest.raises(InputError, match="does not depend on the decoder"):
+        vectors(demo, SOURCES, changes="average decoder.1.cross.*", **given)
+    with pytest.raises(InputError, match="layer"):
+        vectors(demo, SOURCES, changes="cut encoder.7.self.0", **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_change_has_a_folder_of_its_own(
+    demo: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus_vectors, "WINDOW", 11)
+    given: Any = {"at": NORM, "output": tmp_path / "x.npz"}
+
+    def stop(_: str, done: int, __: int) -> None:
+        if done == 1:
+            raise KeyboardInterrupt
+
+    steps: list[int] = []
+    change = "average encoder.0.self.*"
+    for other in (change, "average encoder.0.self.1"):
+        with pytest.raises(KeyboardInterrupt):
+            vectors(demo, SOURCES, changes=other, on_step=stop, **given)
+    assert len(list(tmp_path.glob("*.part"))) == 2
+    found = vectors(
+        demo, SOURCES, changes=change, on_step=lambda _, done, __: steps.append(done), **given
+    )
+    whole = vectors(demo, SOURCES, at=NORM, changes=change, output=tmp_path / "whole.npz")
+    np.testing.assert_array_equal(found.vectors, whole.vectors)
+    assert steps == [0, 1, 2]

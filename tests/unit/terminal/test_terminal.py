@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from rich.text import Text
 
 from pellucid.terminal import progress
+from pellucid.terminal.grid import decimals_of, write_fixed
 from pellucid.terminal.printing import Printer
 from pellucid.terminal.progress import ProgressLine, describe_progress, show_progress
 from pellucid.terminal.text import count_of, lay_out, percent, wrap
@@ -114,3 +117,20 @@ def test_progress_without_a_terminal_is_sentences_for_a_log(
         line.show("measuring")
     assert len(logged) == 1
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("values", "written"),
+    [
+        ([17, 5, 0], ["17", "5", "0"]),
+        ([1234.5, 0.25, -3.0], ["1234", "0", "−3"]),
+        ([1.0, 0.0, 0.128], ["1.000", "0.000", "0.128"]),
+        ([12.5, 1e-3, math.nan], ["12.500", "0.001", "nan"]),
+        ([2e-5, -1e-6, 0.0], ["0.000020", "−0.000001", "0.000000"]),
+        ([-math.inf, 3.5], ["−∞", "3.500"]),
+        ([math.nan], ["nan"]),
+    ],
+)
+def test_numbers_of_a_column_have_one_form(values: list[float], written: list[str]) -> None:
+    digits = decimals_of(values, 3)
+    assert [write_fixed(value, digits) for value in values] == written

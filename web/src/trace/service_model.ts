@@ -112,8 +112,7 @@ export class ServiceModel implements Source {
               seed: decoding.seed,
             }
           : { beam: 1 };
-    const isGreedy = prefix.length > 0 || changes.length > 0;
-    if (question.written && !isGreedy && !target) {
+    if (question.written && !prefix.length && !changes.length && !target) {
       const { n_best: _, ...first } = { n_best: 1, ...search };
       await this.stream({ texts: text, split: "none", ...this.pair(question), ...first }, question.written, signal);
     }
@@ -124,7 +123,7 @@ export class ServiceModel implements Source {
         ...this.pair(question),
         clean: true,
         stages: ["weights", ...logits],
-        ...(target ? { target_ids: target } : isGreedy ? {} : search),
+        ...(target ? { target_ids: target } : search),
         ...(prefix.length && !target ? { prefix_ids: prefix } : {}),
         ...(changes.length ? { changes: changes.flatMap(toServer) } : {}),
       },

@@ -5,7 +5,16 @@ from __future__ import annotations
 from pellucid.cli.ending import LINES_FAILED, say_error
 from pellucid.cli.lines.pair_files import OWN_TARGET, SOURCE, Pairs, pair_files
 from pellucid.cli.lines.streams import read_columns
-from pellucid.cli.options import Device, From, Model, Threads, To, check_utf8, described
+from pellucid.cli.options import (
+    Device,
+    From,
+    Model,
+    ModelChanges,
+    Threads,
+    To,
+    check_utf8,
+    described,
+)
 from pellucid.cli.outputs import OverwriteFiles, choose_outputs
 from pellucid.errors import InputError
 from pellucid.terminal.progress import ProgressLine
@@ -37,6 +46,7 @@ def vectors(
     target: str | None = None,
     at: str | None = None,
     words: list[str] | None = None,
+    change: ModelChanges = None,
     source_language: From = None,
     to: To = None,
     output: list[str] | None = None,
@@ -78,6 +88,7 @@ def vectors(
             at=at,
             output=path,
             words=words or (),
+            changes=change,
             overwrite=overwrite,
             source_language=source_language,
             to=to,

@@ -71,7 +71,7 @@ class RequestBuilder:
         limit = min(config.max_length or by_ratio, self.max_target_length, MOST_TOKENS)
         shortest = max(config.min_length, math.ceil(len(source_ids) * config.min_length_ratio))
         given = self._tokenizer.given_ids(text)
-        prefix = prefix_ids(self._tokenizer, constraints.prefix) if constraints.prefix else ()
+        prefix = constraints.prefix_ids or prefix_ids(self._tokenizer, constraints.prefix)
         request = Request(
             tuple(source_ids),
             max_length=limit,

@@ -59,6 +59,7 @@ class Constraints:
 
     Attributes:
         prefix: the beginning of the translation.
+        prefix_ids: the beginning as tokens of the target, which take the place of that text.
         forbidden: phrases that it must not hold as whole words.
         required: phrases that it must hold as whole words, however they are cut into tokens and
             whatever other signs they touch; one that is given twice must appear twice.
@@ -72,6 +73,7 @@ class Constraints:
     forbidden: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     glossary: Glossary | None = None
+    prefix_ids: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("forbidden", "required"):

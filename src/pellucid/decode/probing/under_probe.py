@@ -7,7 +7,6 @@ Changes of the decoder are made row by row, by `pellucid.decode.probing.probed_s
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.arguments import warn_caller
 from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, only_observes, parts_of, tell_probe, wants
 from pellucid.errors import InputError
@@ -132,7 +132,7 @@ class Noting:
         # Changes from text were checked before.
         is_checked = getattr(self.probe, "is_checked", False)
         if not (self.has_replaced or is_checked or only_observes(self.probe)):
-            warnings.warn(REPLACED_NOTHING, stacklevel=2)
+            warn_caller(REPLACED_NOTHING)
 
 
 class OneByOne:
@@ -210,6 +210,14 @@ class UnderProbe:
     def begin(self, source_ids: Sequence[int], read_ids: Sequence[int] = ()) -> None:
         """Tell the probe which sentence comes next, and what the decoder reads of it."""
         self.probe.begin(self.reading(source_ids, read_ids))
+
+    def missed_in_all(self, sources: Ids) -> tuple[str, ...]:
+        """Return the changes, as text, that none of some sentences has anything for."""
+        missed = getattr(self.probe, "missed", None)
+        if missed is None or not sources:
+            return ()
+        each = [missed(self.reading(ids)) for ids in sources]
+        return tuple(text for text in each[0] if all(text in other for other in each))
 
     @torch.inference_mode()
     def encode(self, sources: Ids, model: EncoderDecoder | None = None) -> list[Tensor]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from torch import Tensor
 
-from pellucid.arguments import refuse
+from pellucid.arguments import refuse, warn_caller
 from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, is_watched, parts_of, wants
 from pellucid.config import ModelConfig
 from pellucid.config.head_address import ATTENTION_KINDS
-from pellucid.decode.probing.under_probe import Noting
+from pellucid.decode.probing.under_probe import HasPieces, Noting
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.change import Change, Changes, parse_change
@@ -24,6 +23,9 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 GivenChanges = str | Change | Probe | Sequence[str | Change | Probe]
 """A change or several: as text that `parse_change` reads, as a `Change`, or any probe."""
+
+BY_A_PROBE = "by a probe"
+"""The description of a change that is no text."""
 
 _RULE = (
     "a text such as 'cut decoder.1.cross.0', a Change, a probe (an object with a method "
@@ -72,10 +74,9 @@ class ChangesOfLines(Changes):
         """Warn of changes that met no sentence with their positions, once."""
         for change in self._missed:
             if change not in self._met:
-                warnings.warn(
+                warn_caller(
                     f"'{change}' changed nothing, since no sentence has such positions. They count "
-                    "tokens from 0, </s> included: name some that exist, or * for all.",
-                    stacklevel=3,
+                    "tokens from 0, </s> included: name some that exist, or * for all."
                 )
         self._met.update(self._missed)
 
@@ -106,6 +107,11 @@ class SeveralProbes:
         """Warn if one of them replaced nothing."""
         for probe in self._noting:
             probe.warn()
+
+    def missed(self, pair: HasPieces) -> list[str]:
+        """Return the changes that a sentence has nothing for."""
+        asked = [probe for probe in self.probes if isinstance(probe, CutWord)]
+        return [text for probe in asked for text in probe.missed(pair)]
 
     def wants(self, site: str, stage: str) -> bool:
         """True for what one of them may change."""
@@ -146,7 +152,7 @@ class SeveralProbes:
 
 def describe_probe(probe: Probe) -> str:
     """Describe what a probe changes; only changes from text can say it in words."""
-    return str(probe) if isinstance(probe, Changes | CutWord | SeveralProbes) else "by a probe"
+    return str(probe) if isinstance(probe, Changes | CutWord | SeveralProbes) else BY_A_PROBE
 
 
 def read_changes(

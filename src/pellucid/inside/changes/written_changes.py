@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 
 from torch import Tensor
 
+from pellucid.arguments import warn_caller
 from pellucid.decode.probing.under_probe import HasPieces
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.changes.change import Change, Changes, cut_source_word, parse_change
@@ -97,13 +97,20 @@ class CutWord:
     def begin(self, pair: HasPieces) -> None:
         """Find the word in the sentence that comes next."""
         if pair.source_ids not in self._found:
-            source = pair.source_text or pair.tokenizer.decode_source(pair.source_ids)
-            changes: list[Change] = []
-            # A sentence without the word stays as it is.
-            with suppress(InputError):
-                changes = parse_changes([self._text], pair.tokenizer, source, pair.source_ids)
-            self._found[pair.source_ids] = source, Changes(*changes)
+            self._found[pair.source_ids] = self._find(pair)
         self._changes = self._found[pair.source_ids][1]
+
+    def missed(self, pair: HasPieces) -> list[str]:
+        """Return the change, as text, if a sentence lacks the word or has it more than once."""
+        return [] if self._find(pair)[1].changes else [self._text]
+
+    def _find(self, pair: HasPieces) -> tuple[str, Changes]:
+        source = pair.source_text or pair.tokenizer.decode_source(pair.source_ids)
+        changes: list[Change] = []
+        # A sentence without the word stays as it is.
+        with suppress(InputError):
+            changes = parse_changes([self._text], pair.tokenizer, source, pair.source_ids)
+        return source, Changes(*changes)
 
     def wants(self, site: str, stage: str) -> bool:
         """True for weights and their masks; which ones, each sentence says."""
@@ -125,10 +132,9 @@ class CutWord:
         self._counted.update(map(hash, new))
         self._found = {}
         if without:
-            warnings.warn(
+            warn_caller(
                 f"{self._text!r} changed nothing in {len(without):,} of {count:,} sentences, which "
-                f"lack the word or have it more than once: {without[0]!r}, for example.",
-                stacklevel=3,
+                f"lack the word or have it more than once: {without[0]!r}, for example."
             )
 
     def __str__(self) -> str:

@@ -21,7 +21,6 @@ Source:
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -31,7 +30,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.arguments import checked
+from pellucid.arguments import checked, warn_caller
 from pellucid.config.head_address import Part
 from pellucid.errors import InputError, not_together
 from pellucid.inside.ask import arrays_of, check_number
@@ -205,10 +204,9 @@ def _warn_of_others(task: Patching) -> None:
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     count = sum(kind != "equal" for kind, *_ in matcher.get_opcodes())
     if count > 1:
-        warnings.warn(
+        warn_caller(
             f"The translations differ in {count} places, and the map is about the first: "
-            f"{task.asked}. Ask about another word or row, too.",
-            stacklevel=4,
+            f"{task.asked}. Ask about another word or row, too."
         )
 
 

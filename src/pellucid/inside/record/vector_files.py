@@ -48,8 +48,8 @@ class Vectors(Brief):
             the source, or the decoder row), ``word`` (its number in the line, from 0; -1 for
             ``</s>``), ``text`` (that word without the marks around it; for a mark, the mark) and
             ``token``. Texts are cut after 32 characters.
-        about: ``at``, ``side``, ``words``, ``model_hash``, ``lines`` and ``left_out``, a sentence
-            about each line without vectors.
+        about: ``at``, ``side``, ``words``, ``changes`` (as text), ``model_hash``, ``lines`` and
+            ``left_out``, a sentence about each line without vectors.
     """
 
     vectors: np.ndarray

@@ -12,6 +12,7 @@ from pellucid.errors import InputError
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.colors import ground_and_ink, scale_end
 from pellucid.inside.show.view import HeadView, default_view, number_in_cell
+from pellucid.terminal.grid import decimals_of, write_fixed
 from pellucid.text.tokenizers.whole_words import without_joiners
 
 MOST_CELLS = 10_000
@@ -80,12 +81,13 @@ def static_table(
     limit = None if is_share else scale_end(numbers)
     shown = min(len(rows), max(1, MOST_CELLS // max(1, len(columns))))
     head = "".join(f'<th scope="col"{_TURNED}>{escape(word)}</th>' for word in columns)
+    decimals = [decimals_of(column, 3) for column in numbers.T.tolist()]
     body = []
     for word, values in zip(rows[:shown], numbers[:shown].tolist(), strict=True):
         cells = []
-        for value in values:
+        for value, digits in zip(values, decimals, strict=True):
             style = ""
-            number = f"{value:.3g}" if math.isfinite(value) else "–"
+            number = write_fixed(value, digits) if math.isfinite(value) else "–"
             if is_colored and math.isfinite(value):
                 ground, ink = ground_and_ink(value, limit)
                 style = f"background:{ground};color:{ink}"

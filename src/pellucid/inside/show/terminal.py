@@ -49,7 +49,8 @@ def draw_matrix(
         Lines.
     """
     label_width = min(least_width(rows, MOST_LABEL), max(map(cell_len, rows)))
-    texts = [[_number(value, is_share=is_share) for value in row] for row in values_LM.tolist()]
+    digits = _decimals(values_LM, is_share=is_share)
+    texts = [[write_fixed(value, digits) for value in row] for row in values_LM.tolist()]
     # All columns are wide enough for the longest number, so that digits stand below each other.
     longest = max(len(text) for row in texts for text in row)
     most = least_width(columns, MOST_COLUMN - 1) + 1
@@ -93,6 +94,7 @@ def say_matrix(
     Yields:
         Lines.
     """
+    digits = _decimals(values_LM, is_share=is_share)
     for index, (label, values) in enumerate(zip(rows, values_LM, strict=True)):
         # What the mask forbids comes last and is not said.
         ranks = np.where(np.isfinite(values), values if is_share else np.abs(values), -math.inf)
@@ -100,7 +102,7 @@ def say_matrix(
         said = []
         for column in order:
             if np.isfinite(values[column]):
-                number = _number(float(values[column]), is_share=is_share)
+                number = write_fixed(float(values[column]), digits)
                 said.append(f"{columns[column]} {speakable(number)}")
         left = len(columns) - len(said)
         if left and is_share:
@@ -111,10 +113,9 @@ def say_matrix(
         yield f"row {index}, {label}: {', '.join(said)}"
 
 
-def _number(value: float, *, is_share: bool) -> str:
-    if is_share or abs(value) < 1000 or math.isinf(value):
-        return write_fixed(value, 2)
-    return f"{value:.3g}".replace("-", "−")
+def _decimals(values_LM: np.ndarray, *, is_share: bool) -> int:
+    sizes_LM = np.abs(values_LM[np.isfinite(values_LM)])
+    return 0 if not is_share and sizes_LM.max(initial=0.0) >= 1000 else 2
 
 
 def _style(value: float, limit: float | None) -> str:

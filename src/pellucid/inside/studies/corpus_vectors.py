@@ -16,13 +16,23 @@ import numpy as np
 import torch
 
 from pellucid.arguments import checked, list_texts
+from pellucid.attention.probe import Probe, parts_of
 from pellucid.bundle import Bundle, HasBundle, bundle_of
 from pellucid.decode.decoder import make_decoder
 from pellucid.decode.hypothesis import OVERFLOW
+from pellucid.decode.probing.under_probe import UnderProbe
 from pellucid.errors import DataError, InputError, suggestion
 from pellucid.files import endings, expand_home, writing
 from pellucid.inside.align.alignment_maps import BATCH_TOKENS
 from pellucid.inside.ask import arrays_of, check_number
+from pellucid.inside.changes.cutting import change_model
+from pellucid.inside.changes.given_changes import (
+    BY_A_PROBE,
+    GivenChanges,
+    SeveralProbes,
+    describe_probe,
+    read_changes,
+)
 from pellucid.inside.changes.written_changes import MARKS
 from pellucid.inside.pair import Keeper, PairData, make_pair
 from pellucid.inside.patches.patched_places import expand_sites
@@ -62,6 +72,7 @@ def vectors(
     at: str,
     output: str | Path,
     words: str | Iterable[str] = (),
+    changes: GivenChanges | None = None,
     overwrite: bool = False,
     source_language: str | None = None,
     to: str | None = None,
@@ -83,13 +94,17 @@ def vectors(
             without the number of one has all heads next to each other.
         output: the ``.npz`` or ``.parquet`` file to make.
         words: keep only the rows of these words: of the source, or of what decoder rows predict.
+        changes: of the model, for all lines, as for `Translator.changed`; its own translations are
+            found under them too. Under a probe, which has no name to know it by, an interrupted
+            call begins again.
         overwrite: replace the file if it exists.
         source_language: the language of the lines, for a model that must be told.
         to: the language of their translations, for a model that has several.
         on_step: called with the next step, the number of steps done, and of all steps.
 
     Raises:
-        InputError: the place or a word does not exist, no line can be used, or the output exists.
+        InputError: the place or a word does not exist, a change cannot be made or comes after the
+            place, no line can be used, or the output exists.
         DataError: the texts differ in length.
         OutputError: the disk cannot take the output.
     """
@@ -100,6 +115,11 @@ def vectors(
     path = Path(expand_home(output))
     check_vector_output(path, overwrite=overwrite)
     place = _find_place(bundle, at)
+    probe = None if changes is None else read_changes(changes, bundle.config.model)
+    changed, under = change_model(bundle.model, bundle.tokenizer, probe)
+    _check_parts(probe, place)
+    bundle = replace(bundle, given=changed)
+    said = "" if probe is None else describe_probe(probe)
     if given is not None and len(given) != len(lines):
         raise DataError(
             f"There must be targets for each of {len(lines)} sources, but there are {len(given)}."
@@ -108,13 +128,15 @@ def vectors(
     texts = given if place.is_of_target else lines
     if texts is not None and wanted:
         _check_words(bundle, texts, wanted)
-    task = _Task(bundle, place, lines, given, wanted)
-    identity = hashlib.sha256(
-        json.dumps([bundle.model_hash, WINDOW, place, lines, given, wanted]).encode()
-    ).hexdigest()
+    task = _Task(bundle, place, lines, given, wanted, under)
+    depends_on = [bundle.model_hash, WINDOW, place, lines, given, wanted, said]
+    identity = hashlib.sha256(json.dumps(depends_on).encode()).hexdigest()
     # Another command with the same output has a folder of its own.
     folder = path.with_name(f"{path.name}.{identity[:8]}.part")
     with writing(path):
+        if BY_A_PROBE in said:
+            # What another one left looks the same.
+            shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(exist_ok=True)
     starts = range(0, len(lines), WINDOW)
     steps = Steps(folder / "steps", identity, len(starts), on_step)
@@ -125,10 +147,13 @@ def vectors(
         done = steps.take(f"window {start + 1} and the lines after it", compute)
         num_rows += done["rows"]
         left_out += done["left_out"]
+    if under is not None:
+        under.probe.warn()
     about = {
         "at": place.label,
         "side": "target" if place.is_of_target else "source",
         "words": wanted,
+        "changes": said,
         "model_hash": bundle.model_hash,
         "lines": len(lines),
         "left_out": left_out,
@@ -204,6 +229,21 @@ def _find_place(bundle: Bundle, at: str) -> _Place:
     return _Place(label, name, head, side == "T", num_heads * sizes[width])
 
 
+def _check_parts(probe: Probe | None, place: _Place) -> None:
+    """Refuse a change that cannot reach a place.
+
+    Raises:
+        InputError: it is of the decoder only, and the place is before that.
+    """
+    if probe is None or "encoder" in parts_of(probe) or place.name.startswith("decoder"):
+        return
+    raise InputError(
+        f"A change must come before the vectors, but {place.label} does not depend on the decoder, "
+        f"which is changed ({describe_probe(probe)}). Change the encoder, or name a place of the "
+        "decoder."
+    )
+
+
 def _check_words(bundle: Bundle, texts: Sequence[str], words: Sequence[str]) -> None:
     """Refuse words that no line has, before anything is computed."""
     pieces = {piece for text in texts for piece in source_pieces(bundle.tokenizer, text)}
@@ -227,6 +267,7 @@ class _Task(NamedTuple):
         lines: the sources.
         targets: their translations; None for the model's own.
         words: those whose rows are kept; all if there are none.
+        under: what changes the model on the way.
     """
 
     bundle: Bundle
@@ -234,6 +275,7 @@ class _Task(NamedTuple):
     lines: Sequence[str]
     targets: Sequence[str] | None
     words: Sequence[str]
+    under: UnderProbe | None
 
 
 _Line = tuple[PairData, np.ndarray]
@@ -247,7 +289,9 @@ def _write_window(task: _Task, folder: Path, start: int, num_rows: int) -> dict[
     rows = np.concatenate([np.empty(0, ROW), *(rows for _, rows in lines)])
     ends = np.cumsum([len(rows) for _, rows in lines])
     vectors_ND = np.empty((len(rows), task.place.width), "<f4")
-    for group in _groups_of(lines):
+    # A probe may know one sentence at a time.
+    at_once = 1 if task.under is not None and not task.under.takes_batches else len(lines)
+    for group in _groups_of(lines, at_once):
         vectors_BLD = _run(task, [lines[index][0] for index in group])
         for index, vectors_LD in zip(group, vectors_BLD, strict=True):
             kept = lines[index][1]["position"]
@@ -278,6 +322,8 @@ def _read(task: _Task, start: int, left_out: list[str]) -> Iterator[_Line]:
             left_out.append(f"line {number + 1}: {error}")
     if task.place.is_of_target and targets is None:
         decoder = make_decoder([task.bundle.model], tokenizer)
+        if task.under is not None:
+            decoder = decoder.under(task.under)
         sources = [(text, list(pair.source_ids)) for pair, text in pairs.values()]
         written = Searcher(task.bundle).translate(decoder, sources)
         for number, (text, ids) in zip(list(pairs), written, strict=True):
@@ -335,13 +381,13 @@ def _rows_of(task: _Task, number: int, pair: PairData, text: str) -> np.ndarray:
     return rows[np.isin(rows["text"], wanted)] if task.words else rows
 
 
-def _groups_of(lines: Sequence[_Line]) -> Iterator[list[int]]:
+def _groups_of(lines: Sequence[_Line], at_once: int) -> Iterator[list[int]]:
     """Yield the numbers of lines whose sources and targets have one length."""
     groups: dict[tuple[int, int], list[int]] = {}
     for index, (pair, _) in enumerate(lines):
         groups.setdefault((len(pair.source_ids), len(pair.target_ids)), []).append(index)
     for lengths, group in groups.items():
-        size = max(1, BATCH_TOKENS // max(lengths))
+        size = min(at_once, max(1, BATCH_TOKENS // max(lengths)))
         for start in range(0, len(group), size):
             yield group[start : start + size]
 
@@ -360,14 +406,19 @@ def _run(task: _Task, pairs: Sequence[PairData]) -> np.ndarray:
     """Run pairs of one length as far as their vectors need it: ``vectors_BLD``."""
     model = task.bundle.model
     place = task.place
-    probe = _KeepsOne(place.name)
+    keeper = _KeepsOne(place.name)
+    probe: Probe = keeper
+    if task.under is not None:
+        # The change comes first.
+        probe = SeveralProbes([task.under.probe, keeper])
+        probe.begin(pairs[0])
     memory_BSD = model.encode(pairs[0].to_tensor([pair.source_ids for pair in pairs]), probe=probe)
     if place.name.startswith("decoder"):
         read_BT = pairs[0].to_tensor([pair.read_ids for pair in pairs])
         states_BTD = model.decode(read_BT, memory_BSD, probe=probe)
         if place.name == "decoder.logits":
             model.logits(states_BTD, probe=probe)
-    array = probe.found[place.name]
+    array = keeper.found[place.name]
     if array.ndim == 4:
         # Heads come before positions.
         array = array.transpose(1, 2)

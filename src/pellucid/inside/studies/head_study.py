@@ -21,7 +21,12 @@ from pellucid.errors import InputError
 from pellucid.evaluation.word_links import GoldLinks, error_of_counts
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.cutting import change_model
-from pellucid.inside.changes.given_changes import GivenChanges, describe_probe, read_changes
+from pellucid.inside.changes.given_changes import (
+    BY_A_PROBE,
+    GivenChanges,
+    describe_probe,
+    read_changes,
+)
 from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
 from pellucid.inside.studies.kept_steps import Steps
@@ -41,7 +46,7 @@ from pellucid.inside.studies.study_lines import (
 )
 from pellucid.languages.codes import direction
 from pellucid.shapes import Brief
-from pellucid.terminal.grid import write_fixed
+from pellucid.terminal.grid import decimals_of, write_fixed
 from pellucid.text.language_tokens import with_codes
 from pellucid.text.link_choices import CONVENTIONS
 
@@ -99,11 +104,12 @@ class StudyTable(Brief):
         Args:
             order: the numbers of the rows to take; all as they are unless given.
         """
-        chosen = range(len(self.rows)) if order is None else order
-        return [
-            [self.axes[0], *self.columns],
-            *([self.rows[one], *map(write_figure, self.values[one].tolist())] for one in chosen),
-        ]
+        found = [[self.axes[0], *self.columns]]
+        decimals = [decimals_of(column, 3) for column in self.values.T.tolist()]
+        for index in range(len(self.rows)) if order is None else order:
+            numbers = map(write_figure, self.values[index].tolist(), decimals)
+            found.append([self.rows[index], *numbers])
+        return found
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row; None marks a missing number."""
@@ -119,12 +125,9 @@ def name_figures(names: Sequence[str], values: np.ndarray) -> dict[str, float | 
     return dict(zip(names, numbers, strict=True))
 
 
-def write_figure(value: float) -> str:
-    """Write a figure for a reader: a count without decimals, a dash for a missing one."""
-    if np.isnan(value):
-        return "–"
-    is_count = value == int(value) and abs(value) >= 1
-    return write_fixed(value, 0 if is_count else 3)
+def write_figure(value: float, decimals: int = 3) -> str:
+    """Write a figure for a reader: a dash for a missing one."""
+    return "–" if np.isnan(value) else write_fixed(value, decimals)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,7 +222,7 @@ def study(
     probe = None if changes is None else read_changes(changes, bundle.config.model)
     changed, under = change_model(bundle.model, bundle.tokenizer, probe)
     notes = _notes(bundle, probe)
-    if kept is not None and "by a probe" in " ".join(notes):
+    if kept is not None and BY_A_PROBE in " ".join(notes):
         raise InputError(
             "A file that keeps a study needs changes as text, so that the same ones continue it, "
             "but they are of a probe. Leave kept out."

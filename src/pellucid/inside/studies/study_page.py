@@ -16,6 +16,7 @@ from pellucid.inside.show.colors import ground_and_ink, scale_end
 from pellucid.inside.show.view import number_in_cell
 from pellucid.inside.studies.head_study import FIGURES, Study, StudyTable, write_figure
 from pellucid.page.plain_page import html_page, html_table, scrolling
+from pellucid.terminal.grid import decimals_of
 from pellucid.terminal.text import count_of
 
 MEANINGS = {
@@ -85,10 +86,12 @@ def _map(heads: StudyTable, figure: str) -> str:
     is_share = bool(((finite >= 0) & (finite <= 1)).all())
     # Shares have the scale of weights, all other figures the signed one.
     limit = None if is_share else scale_end(values)
+    decimals = decimals_of(values.tolist(), 3)
     sites: dict[str, dict[str, str]] = {}
     for name, value in zip(heads.rows, values.tolist(), strict=True):
         site, _, number = name.rpartition(".")
-        sites.setdefault(site, {})[number] = _cell(name, value, limit)
+        written = write_figure(value, decimals)
+        sites.setdefault(site, {})[number] = _cell(f"{name}: {written}", value, limit)
     numbers = sorted({number for cells in sites.values() for number in cells}, key=int)
     head = "".join(f'<th scope="col">head {number}</th>' for number in numbers)
     body = "\n".join(
@@ -101,11 +104,12 @@ def _map(heads: StudyTable, figure: str) -> str:
     return scrolling(table, figure)
 
 
-def _cell(name: str, value: float, limit: float | None) -> str:
+def _cell(title: str, value: float, limit: float | None) -> str:
     if np.isnan(value):
         return '<td class="number">–</td>'
     ground, ink = ground_and_ink(value, limit)
-    link = f'<a href="#{name}" style="color: {ink}" title="{name}: {write_figure(value)}">'
+    name = title.partition(":")[0]
+    link = f'<a href="#{name}" style="color: {ink}" title="{title}">'
     number = number_in_cell(value, limit)
     return f'<td class="number" style="background: {ground}">{link}{number}</a></td>'
 

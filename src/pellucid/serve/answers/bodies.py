@@ -105,6 +105,9 @@ class ScoreAnswer(AnswerBody):
     tokens: list[str] | None = None
     ids: list[int] | None = None
     token_log_probabilities: list[float] | None = None
+    missed_changes: list[str] | None = Field(
+        None, description="Changes whose word the source lacks, or has more than once."
+    )
 
 
 class ScoresAnswer(AnswerBody):
@@ -159,8 +162,10 @@ class ChangeAnswer(AnswerBody):
     model: str
     changes: list[str]
     original: OutputAnswer
-    before: OutputAnswer = Field(description="The greedy translation without the changes.")
-    after: OutputAnswer = Field(description="The greedy translation under the changes.")
+    before: OutputAnswer = Field(description="The translation without the changes.")
+    after: OutputAnswer = Field(
+        description="The translation under the changes, by the same search."
+    )
     effect: float | None = Field(description="On the log-probability of the original.")
     under_change: list[float | None] = Field(description="The original's, token by token.")
     after_unchanged: list[float | None] = Field(description="Those of after, without changes.")

@@ -8,21 +8,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pellucid.corpora.rival_forms import rival_ids
+from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import InputError
 from pellucid.serve.answers.request_bodies import SEARCH, given_fields
 from pellucid.serve.answers.responses import Problem, about
 from pellucid.serve.models import ServedModel
-from pellucid.serve.queue.tasks import estimate_search, estimate_tokens
+from pellucid.serve.queue.tasks import CHANGED_STEPS, estimate_search, estimate_tokens
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from pellucid.attention.probe import Probe
     from pellucid.inside.ask import Ask
-    from pellucid.inside.changes.change import Changes
     from pellucid.text.tokenizers.tokenizer import Tokenizer
+    from pellucid.translate.results import TranslatedHypothesis
 
-# Tokens of a sentence under changes: each token of its new translation is a whole pass.
-MOST_CHANGE_TOKENS = 512
+# Factor by which replays take longer than a pass.
+_REPLAY = 8
 
 # Tokens of each row of logits whose texts an answer holds.
 MOST_NAMED = 9
@@ -61,8 +63,8 @@ def answer_look(
     notes = line_notes(translator, text)
     if body.clean:
         text = clean_line(translator.bundle, text)
-    found = _find_target(model, body, text)
     source_ids = translator.tokenizer.encode_source(text)
+    found = _find_target(model, body, text, source_ids)
     size = ask.num_bytes(translator.model.config, len(source_ids), len(found.ids))
     if size > most_bytes:
         raise Problem(
@@ -78,7 +80,7 @@ def answer_look(
         decode_log_probabilities=found.logs,
         model=model_facts(bundle),
         decoding=found.decoding,
-        changes=_probe(body, translator.tokenizer, text, source_ids),
+        changes=found.probe,
         decoded_under_changes=found.logs is not None,
     )
     if is_json:
@@ -98,21 +100,19 @@ def estimate_look(model: ServedModel, body: Any) -> int:
     translator = model.translator
     config = translator.decoding.model_copy(update=given_fields(body, SEARCH))
     searched = estimate_search(body.text, config, translator.config.max_target_length)
-    tokens = estimate_tokens(body.text) + estimate_tokens(body.translation or "")
-    slow = _without_cache(tokens) if body.changes or body.prefix_ids else 0
-    return searched + 8 * tokens + slow
+    if body.changes:
+        searched *= CHANGED_STEPS
+    return searched + _REPLAY * _tokens(body)
 
 
-def estimate_change(body: Any) -> int:
-    """Estimate the positions of two searches under changes, and of all replays."""
-    tokens = estimate_tokens(body.text) + estimate_tokens(body.translation or "")
-    replays = 8 + 2 * int(body.random)
-    return 2 * _without_cache(tokens) + replays * tokens
+def estimate_change(model: ServedModel, body: Any) -> int:
+    """Estimate the positions of a search without and with changes, and of all replays."""
+    without = estimate_look(model, body.model_copy(update={"changes": []}))
+    return without + estimate_look(model, body) + 2 * int(body.random) * _tokens(body)
 
 
-def _without_cache(tokens: int) -> int:
-    """Estimate a search of which each step runs the whole decoder again."""
-    return min(tokens, MOST_CHANGE_TOKENS) * tokens // 8
+def _tokens(body: Any) -> int:
+    return estimate_tokens(body.text) + estimate_tokens(body.translation or "")
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,7 @@ class _Target:
         logs: their log-probabilities as a search computed them; None if they were given.
         decoding: how it was found.
         hypotheses: what the search found, the best first.
+        probe: what changes the model.
         flags: reasons to read the best one again.
     """
 
@@ -131,6 +132,7 @@ class _Target:
     logs: tuple[float, ...] | None
     decoding: dict[str, Any]
     hypotheses: list[dict[str, Any]]
+    probe: Probe | None
     flags: tuple[str, ...] = ()
 
 
@@ -147,83 +149,73 @@ def _ask(body: Any, model: ServedModel) -> Ask:
     return ask
 
 
-def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
+def _find_target(model: ServedModel, body: Any, text: str, source_ids: Sequence[int]) -> _Target:
     """Take the target that is given, or search for one, also under changes or after a prefix."""
     translator = model.translator
+    tokenizer = translator.tokenizer
     search = given_fields(body, SEARCH)
     given = given_fields(body, ("translation", "target_ids"))
-    is_greedy = bool(body.changes or body.prefix_ids)
-    if len(given) > 1 or (search and (given or is_greedy)) or (given and body.prefix_ids):
+    if len(given) > 1 or (given and (search or body.prefix_ids)):
         raise Problem(
             422,
-            "translation, target_ids, and options of a search cannot be combined, and changes and "
-            "prefix_ids are decoded greedily. Leave one of them out.",
+            "translation, target_ids, and options of a search or its prefix_ids cannot be "
+            "combined. Leave one of them out.",
             code="not_together",
         )
     if given:
         ids = body.target_ids
         if ids is None:
-            ids = _target_ids(translator.tokenizer, body, text)
+            ids = _target_ids(tokenizer, body, text)
         _check_ids(model, "target_ids", ids)
-        return _Target(tuple(ids), None, {"given": True}, [])
-    if is_greedy:
-        return _decode_under(model, body, text)
-    (found,) = translator.translate([text], clean=False, split="none", **search)
+        probe = _probe(body, model, text, source_ids, len(ids))
+        return _Target(tuple(ids), None, {"given": True}, [], probe)
+    probe = _probe(body, model, text, source_ids, translator.config.max_target_length)
+    if probe is not None:
+        translator = translator.changed(probe)
+    prefix = tuple(body.prefix_ids or ())
+    _check_ids(model, "prefix_ids", prefix)
+    # The language belongs to the question, not to the beginning of the answer.
+    prefix = prefix[len(tokenizer.leading_ids(prefix)) :]
+    constraints = Constraints(prefix_ids=prefix)
+    (found,) = translator.translate(
+        [text], constraints=constraints, clean=False, split="none", **search
+    )
     if found.error is not None:
         raise InputError(found.error)
-    hypotheses = [
-        _hypothesis(translator.tokenizer, one, one.token_log_probabilities, one.score)
-        for one in found.hypotheses
-    ]
+    hypotheses = [_hypothesis(tokenizer, one) for one in found.hypotheses]
     decoding = translator.options(**search).model_dump(mode="json") | {"given": False}
-    best = found.best
-    return _Target(best.ids, best.token_log_probabilities, decoding, hypotheses, found.notes.flags)
-
-
-def _decode_under(model: ServedModel, body: Any, text: str) -> _Target:
-    from pellucid.inside.changes.what_if import decode_under
-    from pellucid.inside.pair import PairData
-
-    tokenizer = model.translator.tokenizer
-    source_ids = tuple(tokenizer.encode_source(text))
-    prefix = tuple(body.prefix_ids or ())
-    if not tokenizer.leading_ids(prefix):
-        prefix = (*tokenizer.given_ids(text), *prefix)
-    _check_ids(model, "prefix_ids", prefix)
-    _check_length(len(source_ids))
-    probe = _probe(body, tokenizer, text, source_ids)
-    limit = min(2 * len(source_ids) + 20, MOST_CHANGE_TOKENS)
-    pair = PairData(model.translator.model, tokenizer, source_ids, prefix)
+    if prefix:
+        decoding["prefix_ids"] = prefix
     if probe is not None:
-        with about("changes"):
-            probe.check(pair.model.config, len(source_ids), limit)
-    found = decode_under(pair, probe, prefix_ids=prefix, max_length=limit)
-    hypothesis = _hypothesis(tokenizer, found, found.log_probabilities, found.log_probability)
-    decoding = {"given": False, "beam": 1, "prefix_ids": prefix, "changes": str(probe or "")}
-    return _Target(found.ids, found.log_probabilities, decoding, [hypothesis])
+        decoding["changes"] = str(probe)
+    best = found.best
+    flags = found.notes.flags
+    return _Target(best.ids, best.token_log_probabilities, decoding, hypotheses, probe, flags)
 
 
-def _hypothesis(
-    tokenizer: Tokenizer, found: Any, logs: Sequence[float | None], score: float
-) -> dict[str, Any]:
+def _hypothesis(tokenizer: Tokenizer, found: TranslatedHypothesis) -> dict[str, Any]:
     """Write a translation that was found, with the log-probability of each token and its score."""
     return {
         "text": found.text,
         "ids": found.ids,
-        "log_probabilities": logs,
+        "log_probabilities": found.token_log_probabilities,
         "is_finished": found.ids[-1:] == (tokenizer.config.eos_id,),
-        "score": score,
+        "score": found.score,
     }
 
 
-def _probe(body: Any, tokenizer: Tokenizer, text: str, source_ids: Sequence[int]) -> Changes | None:
-    from pellucid.inside.changes.change import Changes
-    from pellucid.inside.changes.written_changes import parse_changes
+def _probe(
+    body: Any, model: ServedModel, text: str, source_ids: Sequence[int], target_length: int
+) -> Probe | None:
+    """Read the changes of a sentence, whose words and positions they may name."""
+    from pellucid.inside.changes.given_changes import ChangedSentence, read_changes
 
     if not body.changes:
         return None
+    translator = model.translator
+    sentence = ChangedSentence(translator.tokenizer, text, source_ids, target_length)
     with about("changes"):
-        return Changes(*parse_changes(body.changes, tokenizer, text, source_ids))
+        return read_changes(body.changes, translator.config, sentence)
 
 
 def _check_ids(model: ServedModel, name: str, ids: Sequence[int]) -> None:
@@ -234,15 +226,6 @@ def _check_ids(model: ServedModel, name: str, ids: Sequence[int]) -> None:
             422,
             f"{name} must be at most {limit} ids of the target vocabulary, below {size}.",
             field=name,
-        )
-
-
-def _check_length(length: int) -> None:
-    if length > MOST_CHANGE_TOKENS:
-        raise Problem(
-            413,
-            f"A sentence to change must have at most {MOST_CHANGE_TOKENS} tokens, but has "
-            f"{length}. Send a shorter one.",
         )
 
 
@@ -297,28 +280,24 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
 
     translator = model.translator
     text = _one_line(body, model)
+    search = given_fields(body, SEARCH)
     source_ids = tuple(translator.tokenizer.encode_source(text))
     if body.translation is not None:
         target_ids = tuple(_target_ids(translator.tokenizer, body, text))
         _check_ids(model, "translation", target_ids)
     else:
         # As it is: what is shown of a text must be what the model read.
-        (best,) = translator.translate([text], clean=False, split="none")
+        (best,) = translator.translate([text], clean=False, split="none", **search)
         if best.error is not None:
             raise InputError(best.error)
         target_ids = best.ids
-    _check_length(max(len(source_ids), len(target_ids)))
-    pair = PairData(translator.model, translator.tokenizer, source_ids, target_ids)
-    probe = _probe(body, pair.tokenizer, text, source_ids)
-    assert probe is not None
-    with about("changes"):
-        probe.check(pair.model.config, len(pair.source_ids), len(pair.target_ids))
+    _probe(body, model, text, source_ids, len(target_ids))
     found = what_if(
-        pair,
-        probe.changes,
+        PairData(translator.model, translator.tokenizer, source_ids, target_ids, text),
+        body.changes,
         prefix=body.prefix,
-        max_length=min(2 * len(pair.target_ids) + 20, MOST_CHANGE_TOKENS),
         num_random=body.random,
+        search=translator.options(**search),
     )
     outputs = {name: _output(getattr(found, name)) for name in ("original", "before", "after")}
     baseline = None

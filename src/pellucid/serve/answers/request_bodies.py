@@ -18,7 +18,7 @@ DECODING = tuple(setting.name for setting in settings_of(DecodingConfig))
 
 LARGEST = 2**31 - 1
 
-# The decoding options that a look takes.
+# The decoding options that a look takes; a change takes them too, but has one translation.
 SEARCH = ("beam", "n_best", "sample", "temperature", "top_k", "top_p", "seed")
 
 
@@ -139,6 +139,7 @@ def make_schemas(limits: Limits) -> Schemas:
             int,
             Field(0, ge=0, le=64, description="Other heads to change in the same way, drawn."),
         ),
+        **{name: search[name] for name in SEARCH if name != "n_best"},
     }
     kinds: list[Any] = [
         _body("TranslateRequest", translate),

@@ -11,6 +11,7 @@ import signal
 import socket
 import struct
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 
 from uvicorn import Config, Server
@@ -224,7 +225,9 @@ def socket_address(listening: socket.socket) -> str:
 
 
 def _quiet_libraries() -> None:
-    """Keep other loggers from writing addresses, texts or tracebacks."""
+    """Keep other loggers, and warnings, from writing addresses, texts or tracebacks."""
+    # Answers say in their notes where a change met nothing.
+    warnings.simplefilter("ignore")
     logging.getLogger().addHandler(logging.NullHandler())  # else warnings go to standard error
     for name in ("uvicorn", "uvicorn.error", "asyncio"):
         logger = logging.getLogger(name)

@@ -65,7 +65,7 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         """Translate one line again under changes of the model: cut heads, edges or words."""
         model = parts.choose(body)
         work = partial(model.in_memory, partial(compute_change, model, body))
-        found = await scheduler.call(work, cost=estimate_change(body))
+        found = await scheduler.call(work, cost=estimate_change(model, body))
         parts.count(model, "change")
         return reply(found, most_bytes=limits.response_bytes)
 

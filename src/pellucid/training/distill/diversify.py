@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -85,12 +85,13 @@ def diversify(task: Diversification, began: float) -> TrainingSummary | None:
                 "(--teachers auto): one model is trained."
             )
         return None
-    with _locked(task.folder), _begun(task, plan):
+    with _locked(task.folder) as made, _begun(task, plan, made):
         if earlier is None or earlier.text != plan.text:
             write_texts(task.folder / "text", data, texts, task.found.folder)
         write_plan(plan, task.folder)
         work = TeacherWork(task, plan, texts, more, began)
         work.announce()
+        task.found.write(task.say)
         for part in plan.parts:
             work.learn(part)
             work.translate(part)
@@ -126,25 +127,28 @@ def _check_recipe(task: Diversification) -> DataConfig:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[list[Path]]:
+    """Make and lock the folder of the teachers; yield the folders that were not there."""
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY)
     try:
         lock_folder(folder, descriptor)
-        yield
+        yield made
     finally:
         os.close(descriptor)
 
 
 @contextmanager
-def _begun(task: Diversification, plan: TeacherPlan) -> Iterator[None]:
+def _begun(task: Diversification, plan: TeacherPlan, made: Sequence[Path]) -> Iterator[None]:
     """Delete what the block wrote if it fails before a teacher begins to learn."""
     try:
         yield
     except BaseException:
         if not any((task.folder / part.name).is_dir() for part in plan.parts):
             shutil.rmtree(task.folder, ignore_errors=True)
-            with suppress(OSError):  # An earlier folder of the user may hold something.
-                task.found.run.rmdir()
+            for folder in made:
+                with suppress(OSError):  # Another program may have put something there.
+                    folder.rmdir()
         raise

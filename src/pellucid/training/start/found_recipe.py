@@ -25,12 +25,21 @@ class FoundRecipe(NamedTuple):
         folder: the folder that its names start from.
         values: its values with all changes.
         run: the run folder.
+        unwritten: of a recipe that was made for text, what its file is to hold.
     """
 
     path: Path
     folder: Path
     values: dict[str, Any]
     run: Path
+    unwritten: Mapping[str, Any] | None = None
+
+    def write(self, say: Say) -> None:
+        """Write a recipe that was made for text, once nothing else can be refused."""
+        if self.unwritten is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(self.path, tomli_w.dumps(self.unwritten))
+            say(f"The recipe is in {self.path}.")
 
 
 def find_start(
@@ -42,7 +51,7 @@ def find_start(
     is_checked: bool = False,
     say: Say = be_silent,
 ) -> FoundRecipe:
-    """Find a recipe, or make one for text and keep it next to the run.
+    """Find a recipe, or make one for text, which `FoundRecipe.write` keeps next to the run.
 
     Args:
         names: a recipe, or text.
@@ -50,7 +59,7 @@ def find_start(
         out: the run folder; None for that of the recipe's name.
         changes: ``section.key=value``.
         is_checked: True if nothing is to be written.
-        say: takes a sentence about what was recognized and written.
+        say: takes a sentence about what was recognized.
     """
     if not names:
         raise ConfigurationError(
@@ -84,6 +93,7 @@ def find_start(
     # recipe each time that it is read.
     of_text = [change for change in changes if change.strip().startswith("data.")]
     values = recipe_for(names, path.parent, languages, of_text)
+    unwritten = None
     if not is_checked:
         columns = (1, 2) if endings(names[0]).kind in (".tsv", ".csv") else ()
         data = validate(DataConfig, {"columns": columns, **values["data"]}, "the command")
@@ -91,34 +101,31 @@ def find_start(
         if not all(languages):
             sentence += " The languages were recognized: name them if that is wrong."
         say(sentence)
-        values = _keep(path, values, say)
+        if path.exists():
+            values = _read_earlier(path, values["data"])
+        else:
+            unwritten = values
     others = [change for change in changes if change not in of_text]
-    return FoundRecipe(path, path.parent, apply_overrides(values, others), run)
+    return FoundRecipe(path, path.parent, apply_overrides(values, others), run, unwritten)
 
 
-def _keep(path: Path, values: dict[str, Any], say: Say) -> dict[str, Any]:
-    """Write a recipe, or read the one that an earlier start wrote for the same text.
+def _read_earlier(path: Path, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the recipe that an earlier start wrote for the same text.
 
     Raises:
-        ConfigurationError: there is a recipe for other text.
+        ConfigurationError: it is for other text.
     """
-    if path.exists():
-        earlier = parse_toml(read_bytes(path), str(path))
-        own = values["data"]
-        data = earlier.get("data")
-        if data != own:
-            before = data if isinstance(data, dict) else {}
-            keys = [key for key in {**own, **before} if own.get(key) != before.get(key)]
-            raise ConfigurationError(
-                f"{path} must be the recipe for this text, but differs from the command in "
-                f"{', '.join(f'data.{key}' for key in keys)}. "
-                "Choose another folder with -o, or delete it."
-            )
-        return earlier
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, tomli_w.dumps(values))
-    say(f"The recipe is in {path}.")
-    return values
+    earlier = parse_toml(read_bytes(path), str(path))
+    data = earlier.get("data")
+    if data != own:
+        before = data if isinstance(data, dict) else {}
+        keys = [key for key in {**own, **before} if own.get(key) != before.get(key)]
+        raise ConfigurationError(
+            f"{path} must be the recipe for this text, but differs from the command in "
+            f"{', '.join(f'data.{key}' for key in keys)}. "
+            "Choose another folder with -o, or delete it."
+        )
+    return earlier
 
 
 def recipe_values(path: Path, changes: Sequence[str]) -> dict[str, Any]:
