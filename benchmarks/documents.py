@@ -175,7 +175,8 @@ class Maker:
     def _fluent(self, number: int) -> tuple[str, str]:
         forms = ("{ $x }", "{ -brand }", "<b>§</b>", "%s")
         own = self.text(forms, (" ", "\n    "))
-        variants = f"{{ $n ->\n    [one] {self.text(forms)}\n   *[other] {self.text(forms)}\n}}"
+        # Of a plural French would get a form more.
+        variants = f"{{ $n ->\n    [0] {self.text(forms)}\n   *[other] {self.text(forms)}\n}}"
         return self._same(f"k{number} = {self.rng.choice((own, variants))}\n")
 
     def _srt(self, number: int, web: bool = False) -> tuple[str, str]:

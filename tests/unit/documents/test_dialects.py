@@ -178,6 +178,9 @@ def test_messages_of_qt_and_fluent_are_read_and_the_rest_is_copied() -> None:
     assert translate("qt", QT.format(forms)) == QT.format(made)
     texts = ("a dog\n    of it", "a title", "you have", "a mail", "mails")
     written = FLUENT.format(*(one.upper() for one in texts))
+    # French has a form for millions.
+    many = "   *[other] { $n } MAILS"
+    written = written.replace(many, f"    [many] {{ $n }} MAILS\n{many}")
     assert translate("fluent", FLUENT.format(*texts)) == written
     with pytest.raises(DataError, match=r"\(language\) must be fr, but is de"):
         translate("qt", '<TS language="de"></TS>')
@@ -343,3 +346,19 @@ def test_words_that_are_copied_keep_their_tags() -> None:
     (segment,) = (one for unit in parts if isinstance(unit, Unit) for one in unit.segments)
     write_segment(segment, [GivenTranslation("猫是红", ["猫是红"], [(0, 0)])], ["猫是红"])
     assert "".join(map(str, parts)) == '{"a": "猫<b>是</b>红"}'
+
+
+def test_equal_keys_are_translated_and_reported() -> None:
+    written, reasons = capitals.translate("properties", "a=one\nb=two\na = three\n")
+    assert written == "a=ONE\nb=TWO\na = THREE\n"
+    assert reasons == {"a": "its key stands twice: also in line 1"}
+    written, reasons = capitals.translate("strings", '"a" = "one";\n"a" = "two";\n')
+    assert written == '"a" = "ONE";\n"a" = "TWO";\n'
+    assert reasons == {"a": "its key stands twice: also in line 1"}
+
+
+def test_names_that_swift_fills_in_are_kept() -> None:
+    document = r'"a" = "Hi \(name), \(list.map(f).count) of \"all\" \(";' + "\n"
+    written, reasons = capitals.translate("strings", document)
+    assert written == r'"a" = "HI \(name), \(list.map(f).count) OF \"ALL\" \(";' + "\n"
+    assert not reasons

@@ -214,7 +214,7 @@ def _scan(text: str) -> Iterator[Placeholder]:
     begin = _BEGINS.search(text)
     if begin is None:
         return
-    closings = _match_braces(text) if "{" in text else {}
+    closings = match_braces(text) if "{" in text else {}
     numbered = {sign: _counted(sign, text) for sign in _NUMBERED}
     has_dashes = "--" in text and _CLOSING_DASH.search(text) is not None
     last = 0
@@ -234,7 +234,7 @@ def _scan(text: str) -> Iterator[Placeholder]:
         begin = _BEGINS.search(text, max(place + 1, last))
 
 
-def _match_braces(text: str) -> dict[int, int]:
+def match_braces(text: str) -> dict[int, int]:
     """Find the place after the closing brace of each opening one."""
     opened = list[int]()
     closings = dict[int, int]()
