@@ -321,7 +321,7 @@ FRAMES = {
     "vtt": ("WEBVTT\n\nNOTE\nThe cat\n\n", ""),
     "qt": ('<TS version="2.1"><context><name>a</name>\n', "</context></TS>\n"),
     "fluent": ("# the cat\n-brand = the cat\n", ""),
-    "markdown": ("---\ntitle: the cat\n---\n\n", ""),
+    "markdown": ("---\nlayout: the cat\n---\n\n", ""),
     "json": ("{\n", '  "@k": {"x": "the cat"}\n}\n'),
     "xcstrings": (
         '{ "sourceLanguage" : "en",\n  "strings" : {\n',

@@ -12,14 +12,15 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token as InlineToken
 
+from pellucid.documents.markup.front_matter import FRONT_MATTER, NOT_READ, read_front_matter
 from pellucid.documents.markup.lexing import Token, cut_html
+from pellucid.documents.markup.markdown_lines import labels_in, plain_lines
 from pellucid.documents.markup.reading import read_segments
 from pellucid.documents.markup.segments import Maker, Piece, Segment, Spelled, Syntax
 from pellucid.documents.markup.template_blocks import as_block
-from pellucid.documents.placeholders import add_text
+from pellucid.documents.placeholders import add_text, make_segment
 from pellucid.documents.units import Source, Unit
 
-_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*?\n)??\1[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 # Marks of callouts, tasks and footnotes, which are plain text for CommonMark.
 _COPIED_START = re.compile(r"(?:\[![A-Za-z]+\][+-]?|\[[ xX]\](?=\s)|\[\^[^\]\s]+\]:|:(?=[ \t]))\s*")
 _DEFINITION = re.compile(r"[ \t]*:[ \t]+(?=\S)")
@@ -31,9 +32,14 @@ _COPIED_BLOCK = re.compile(
 )
 # Lines of such blocks: MkDocs' admonitions and tabs, of which the title is a text.
 _COPIED_LINE = re.compile(
-    r"\s*(?:(?::::|\{\{[%<])[^\n]*\s*"
+    r"\s*(?::{3,}[ \t]*(?:\w+(?:\[(?P<label>[^\]\n]+)\]|[ \t]+(?P<name>[^\n{]*[^\s{]))?)?[^\n]*\s*"
+    r"|(?:\{\{[%<](?:(?!\}\})[^\n])*+(?:\}\}[ \t]*|(?=\n|\Z)))++\s*"
+    r"|///[ \t]*[\w-]+[ \t]*\|[ \t]*(?P<caption>[^\n]*\S)\s*"
+    r"|(?:\([\w:.-]+\)=|--8<--|;--8<--|///)[^\n]*\s*"
     r"|(?:!!!|\?\?\?\+?|===[!+]?)(?:[ \t]+[\w-]+){0,2}[ \t]*(?:\"(?P<title>[^\"]*)\")?\s*)"
 )
+_TITLES = ("label", "name", "caption", "title")
+_LABEL = Syntax({'"': "&quot;"})
 _SIGNS = {sign: f"\\{sign}" for sign in "\\`*_{}[]<>()#+-.!|~&=:$^"}
 _PAIRED = re.compile(r"(em|strong|s|link)_(open|close)")
 _CELLS = ("th_open", "td_open")
@@ -101,14 +107,30 @@ class _Text:
 
 
 def read_markdown(source: Source) -> Iterator[Unit]:
-    """Find the texts of headings, paragraphs, cells and HTML; code and front matter are copied."""
+    """Find the texts of headings, paragraphs, cells, HTML and front matter; code is copied.
+
+    A block with words that cannot be read is copied and reported.
+    """
+    found = [*read_front_matter(source), *_read_body(source)]
+    yield from sorted(found, key=lambda unit: unit.start)
+
+
+def _read_body(source: Source) -> Iterator[Unit]:
     text = source.text
     lines = [match.start() for match in _LINE.finditer(text)] + [len(text)] * 2
-    front = _FRONT_MATTER.match(text)
+    front = FRONT_MATTER.match(text)
     head = text[: front.end()] if front else ""
     env: dict[str, Any] = {}
     # Front matter becomes empty lines, so that all others keep their numbers.
-    tokens = _parser().parse(re.sub(r"[^\r\n]", "", head) + text[len(head) :], env)
+    blank = re.sub(r"[^\r\n]", "", head) + text[len(head) :]
+    plain = [*plain_lines(re.split(r"\r\n|\n|\r", blank))]
+    tokens = _parser().parse("\n".join(line for line, _ in plain), env)
+    for number, (_, is_tag) in enumerate(plain):
+        place = lines[number]
+        line = text[place : lines[number + 1]]
+        for first, last in labels_in(line) if is_tag else ():
+            label = make_segment(Spelled(line[first:last]), _LABEL)
+            yield Unit(f"line {number + 1}", place + first, place + last, [label])
     cursor = 0
     for before, token in zip([None, *tokens], tokens, strict=False):
         if token.map is None or token.type not in ("inline", "html_block"):
@@ -119,10 +141,17 @@ def read_markdown(source: Source) -> Iterator[Unit]:
             # Lines in a quote or a list begin with marks that are no HTML: they are copied.
             if re.sub(r"\r\n?", "\n", text[begin:end]).strip() == token.content.strip():
                 yield Unit(key, begin, end, read_segments(text[begin:end], source.how.languages))
+            elif any(map(str.isalpha, re.sub(r"<[^<>]*>", "", token.content))):
+                yield Unit(key, begin, end, [text[begin:end]], fault=NOT_READ)
             continue
         kind = before.type if before else ""
         found = _find(text, lines, token, kind, cursor)
-        if found is None or _COPIED_BLOCK.match(token.content):
+        if _COPIED_BLOCK.match(token.content):
+            continue
+        if found is None:
+            # The cells of a row have one line.
+            if kind not in _CELLS and any(map(str.isalpha, token.content)):
+                yield Unit(key, begin, end, [text[begin:end]], fault=NOT_READ)
             continue
         start = _COPIED_START.match(token.content)
         found = found.part(start.end() if start else 0, len(token.content))
@@ -131,6 +160,9 @@ def read_markdown(source: Source) -> Iterator[Unit]:
             pieces = _Reader(part, env, kind).read()
             if pieces is not None:
                 yield Unit(key, part.places[0], part.places[-1], pieces)
+            elif any(map(str.isalpha, part.content)):
+                own = text[part.places[0] : part.places[-1]]
+                yield Unit(key, part.places[0], part.places[-1], [own], fault=NOT_READ)
 
 
 def _cut(text: _Text) -> Iterator[_Text]:
@@ -152,8 +184,10 @@ def _cut(text: _Text) -> Iterator[_Text]:
         if (match := _COPIED_LINE.fullmatch(line)) is not None:
             if text.content[start:place].strip():
                 yield text.part(start, place - 1)
-            if match["title"]:
-                yield text.part(*(place + one for one in match.span("title")))
+            spans = [match.span(name) for name in _TITLES if match[name]]
+            spans += labels_in(line) if "{{" in line else []
+            for first, last in spans:
+                yield text.part(place + first, place + last)
             start = end
         place = end
     if start < place:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pellucid.languages.codes import short_code
 
 _WORDS = {
-    "en": "on in of to at by for from with up out off is are was were be been do does did has have had",
-    "fr": "de d' à au aux en dans sur par pour est sont était étaient être été a ont ai as avons avez",
+    "en": "on in of to at by for from with up out off is are was were be been do does did has had",
+    "fr": "de d' à au aux en dans sur par pour est sont était étaient être été a ont avons",
     "de": "in im an am auf zu zum zur von vom für mit bei ist sind war waren hat haben wird werden",
     "es": "de a al en por para con es son está están era eran ha han",
     "it": "di a in da per con è sono era erano ha hanno",

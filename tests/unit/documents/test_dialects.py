@@ -362,3 +362,131 @@ def test_names_that_swift_fills_in_are_kept() -> None:
     written, reasons = capitals.translate("strings", document)
     assert written == r'"a" = "HI \(name), \(list.map(f).count) OF \"ALL\" \(";' + "\n"
     assert not reasons
+
+
+BLOCKS = {
+    "MkDocs": """---
+title: A dog
+icon: material/dog
+---
+
+# A house { #house .big }
+
+!!! note "A title"
+    A fish.
+
+    - A bird
+
+        ```py
+        dog = 1
+        ```
+
+    === "C++"
+
+        A tab.
+
+Not in it.
+
+--8<-- "includes/dog.md"
+
+::: package.module.dog
+    options:
+      show_source: false
+
+/// admonition | A caption
+A text.
+///
+""",
+    "MDX": """import {Dog} from './dog'
+
+<Tabs groupId="os">
+<TabItem value="win" label="A house">
+
+A text.
+
+</TabItem>
+</Tabs>
+
+<Card
+  title="A card"
+  href="/dog"
+  onClick={() => run(1)}
+>
+  A fish.
+</Card>
+
+:::note[A title]
+
+A bird.
+
+:::
+
+:::tip A tip
+
+{/* not shown */}
+""",
+    "MyST": """(target-label)=
+# A dog
+
+```{note}
+A text.
+```
+
+````{admonition} A title
+:class: tip
+A fish.
+
+```{code-block} python
+dog = 1
+```
+````
+
+```{figure} dog.png
+---
+name: dog
+---
+A caption.
+```
+
+:::{warning}
+A bird.
+:::
+
+```{toctree}
+index
+```
+""",
+    "Hugo": """+++
+title = "A \\"dog\\""
+weight = "ten"
++++
+
+{{< figure src="dog.jpg" title="A fish" >}}
+
+{{% notice tip %}}
+A text.
+{{% /notice %}}
+
+{{< tabs >}}{{< tab x >}}
+A bird {{< ref "page.md" >}}
+{{< tab "x" >}}A tab{{< /tab >}}
+""",
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_of_site_generators_are_read_and_their_code_is_copied(name: str) -> None:
+    document = BLOCKS[name]
+    wanted = re.sub(
+        r'(?<![\w])(?:A \\"dog\\"|A [a-z]+|Not in it)', lambda one: one[0].upper(), document
+    )
+    written, reasons = capitals.translate("markdown", document)
+    assert written == wanted
+    assert not reasons
+
+
+def test_block_of_markdown_that_cannot_be_read_is_reported() -> None:
+    document = "- <div>a dog\n  in a list</div>\n\na cat\n\n- <hr>\n"
+    written, reasons = capitals.translate("markdown", document)
+    assert written == document.replace("a cat", "A CAT")
+    assert reasons == {"line 1": "this block of Markdown cannot be read, so that it stays"}

@@ -345,7 +345,7 @@ def test_markdown_copies_what_is_no_text() -> None:
     )
     answer, segments = translate("markdown", document, change_case)
     assert [one.text for one in segments] == [
-        "The red cat", "A dog, see [x][].", "a cat", "a", "b", "cat x", "dog", "a bird",
+        "A cat", "The red cat", "A dog, see [x][].", "a cat", "a", "b", "cat x", "dog", "a bird",
     ]  # fmt: skip
     assert "# tHE *RED* CAT" in answer
     assert "> [!NOTE]\n> a DOG, SEE [x][].\n" in answer

@@ -1,0 +1,90 @@
+"""Lines of Markdown's dialects, made plain for a parser that knows only CommonMark.
+
+MkDocs indents what belongs to a title, MyST writes text into fences, and MDX has tags over several
+lines. Each line stays one line, so that all places are known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+# Containers of MkDocs, whose text is indented by four spaces.
+_CONTAINER = re.compile(r"(?:!!!|\?\?\?\+?|===[!+]?)[ \t]+\S")
+_INDENT = 4
+_FENCE = re.compile(
+    r"[ \t]*(?P<fence>`{3,}|~{3,}|:{3,})[ \t]*(?:\{(?P<name>[\w:-]+)\})?[ \t]*(?P<rest>.*)"
+)
+_DIRECTIVES = frozenset(
+    (
+        *("note", "warning", "tip", "hint", "important", "caution", "danger", "attention", "error"),
+        *("seealso", "admonition", "versionadded", "versionchanged", "deprecated", "topic"),
+        *("sidebar", "dropdown", "card", "grid", "grid-item", "tab-set", "tab-item", "figure"),
+        *("margin", "epigraph", "exercise", "solution", "prf:theorem", "prf:proof"),
+    )
+)
+"""Directives of MyST that hold Markdown; all others are code."""
+_TITLED = frozenset(("admonition", "topic", "sidebar", "dropdown", "card", "tab-item"))
+_OPTION = re.compile(r"[ \t]*:[\w-]+:(?:[ \t].*)?")
+_TAG = re.compile(r"[ \t]*<[A-Z][\w.]*(?:[ \t]+[^<>]*)?")
+_TAG_END = re.compile(r".*>[ \t]*")
+_MODULE = re.compile(r":::[ \t]+[\w.]+\.\w+[ \t]*")
+"""What mkdocstrings writes documentation for; its options are indented."""
+_LABELS = re.compile(r"\b(?:title|label|alt|caption|description|placeholder)=\"([^\"{}<>\n]+)\"")
+
+
+def labels_in(line: str) -> list[tuple[int, int]]:
+    """Find the places of texts that a tag or a shortcode has, such as its title."""
+    return [one.span(1) for one in _LABELS.finditer(line)]
+
+
+def plain_lines(lines: list[str]) -> Iterator[tuple[str, bool]]:
+    """Yield each line as CommonMark reads it, and whether it is of a tag over several lines.
+
+    Args:
+        lines: of a document, without their ends.
+    """
+    indents = [0]
+    fences: list[str] = []
+    is_code = is_options = has_yaml = is_tag = is_module = False
+    for line in lines:
+        body = line
+        if line.strip():
+            while not line.startswith(" " * indents[-1]):
+                indents.pop()
+            body = line[indents[-1] :]
+        is_module &= not body.strip() or body[:1] in " \t"
+        if is_options and body.strip() == "---":
+            # Options as YAML stand between two such lines, and the text follows.
+            is_options = not has_yaml
+            has_yaml = not has_yaml
+            yield "", False
+            continue
+        is_options &= has_yaml or _OPTION.fullmatch(body) is not None
+        fence = None if is_tag or is_module else _FENCE.fullmatch(body)
+        if is_tag:
+            is_tag = _TAG_END.fullmatch(body) is None
+            yield "", True
+        elif is_module or is_options:
+            yield "", False
+        elif fence and fences and not fence["name"] and not fence["rest"] and _ends(fence, fences):
+            fences.pop()
+            yield (body if is_code else ""), False
+            is_code = False
+        elif is_code or not fence or (fence["fence"][0] == ":" and not fence["name"]):
+            is_module = not is_code and _MODULE.fullmatch(body) is not None
+            is_tag = not is_code and _TAG.fullmatch(body) is not None
+            if not is_code and _CONTAINER.match(body):
+                indents.append(indents[-1] + _INDENT)
+            yield ("" if is_tag else body), is_tag
+        else:
+            fences.append(fence["fence"])
+            is_options = fence["name"] in _DIRECTIVES
+            is_code = not is_options
+            title = fence["rest"] if fence["name"] in _TITLED else ""
+            # As a heading it is not joined with what follows.
+            yield (body if is_code else f"# {title}" if title else ""), False
+
+
+def _ends(fence: re.Match[str], fences: list[str]) -> bool:
+    return fence["fence"][0] == fences[-1][0] and len(fence["fence"]) >= len(fences[-1])
