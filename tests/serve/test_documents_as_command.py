@@ -120,6 +120,19 @@ def test_every_route_holds_the_terms_of_a_glossary(live: Live, form: str) -> Non
     assert (one["translatedText"], one["terms"]) == (own[0]["translation"], own[0]["terms"])
 
 
+def test_plurals_of_terms_are_found_if_asked_for(live: Live) -> None:
+    terms = json.dumps([{"source": "dog", "target": "chien|*free*"}])
+    asked = {"q": "The dogs eat.", "source": "en", "target": "fr", "glossary": terms}
+    assert live.client.post("/translate", data=asked).json()["terms"] == []
+    (term,) = live.client.post("/translate", data=asked | {"glossary_match": "forms"}).json()[
+        "terms"
+    ]
+    assert (term["outcome"], term["written"]) == ("form", "chiens")
+    wrong = live.client.post("/translate", data=asked | {"glossary_match": "all"})
+    assert wrong.status_code == 400
+    assert "glossary_match must be one of auto, exact, forms" in wrong.json()["error"]
+
+
 def test_lines_of_a_file_hold_the_terms_of_a_term_base(live: Live) -> None:
     term = '<langSec xml:lang="{}"><termSec><term>{}</term></termSec></langSec>'
     both = term.format("en", "dog") + term.format("fr", "poisson")
@@ -147,6 +160,7 @@ def test_lines_of_a_file_hold_the_terms_of_a_term_base(live: Live) -> None:
         ('[{"source": "dog"}]', "glossary[0].target is missing"),
         (json.dumps([{"source": f"a{n}", "target": "b"} for n in range(101)]), "at most 100 terms"),
         ('[{"source": "dog", "target": "chien|"}]', "in each form"),
+        (("a.xml", "<?xml version='1.0'?>\n<martif>"), "XML must be well-formed"),
     ],
 )
 def test_a_glossary_with_a_fault_is_refused(

@@ -34,13 +34,19 @@ _COPIED_BLOCK = re.compile(
 _COPIED_LINE = re.compile(
     r"\s*(?::{3,}[ \t]*(?:\w+(?:\[(?P<label>[^\]\n]+)\]|[ \t]+(?P<name>[^\n{]*[^\s{]))?)?[^\n]*\s*"
     r"|(?:\{\{[%<](?:(?!\}\})[^\n])*+(?:\}\}[ \t]*|(?=\n|\Z)))++\s*"
+    r"|\*\[[^\]\n]+\]:[ \t]*(?P<abbreviated>[^\n]*\S)\s*"
     r"|///[ \t]*[\w-]+[ \t]*\|[ \t]*(?P<caption>[^\n]*\S)\s*"
     r"|(?:\([\w:.-]+\)=|--8<--|;--8<--|///)[^\n]*\s*"
     r"|(?:!!!|\?\?\?\+?|===[!+]?)(?:[ \t]+[\w-]+){0,2}[ \t]*(?:\"(?P<title>[^\"]*)\")?\s*)"
 )
-_TITLES = ("label", "name", "caption", "title")
+_TITLES = ("label", "name", "caption", "abbreviated", "title")
 _LABEL = Syntax({'"': "&quot;"})
 _SIGNS = {sign: f"\\{sign}" for sign in "\\`*_{}[]<>()#+-.!|~&=:$^"}
+# Keys and marked words, as MkDocs and Obsidian have them.
+_MARKS = re.compile(
+    r"(?P<keys>(?<!\S)\+\+[\w-]+(?:\+[\w-]+)*+\+\+)"
+    r"|(?P<sign>(?<![=^])(?:==|\^\^))(?=[^\s=^])[^=^]{1,400}(?<!\s)(?P=sign)(?![=^])"
+)
 _PAIRED = re.compile(r"(em|strong|s|link)_(open|close)")
 _CELLS = ("th_open", "td_open")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|\Z)")
@@ -356,9 +362,26 @@ class _Reader:
         self._letters.append(letter)
 
     def _flush(self) -> None:
-        add_text(self._maker, Spelled("".join(self._letters), self._forms))
+        text = "".join(self._letters)
+        place = 0
+        for mark in _MARKS.finditer(text):
+            self._add_text(text, place, mark.start())
+            place = mark.end()
+            if mark["keys"]:
+                self._maker.add_copy([mark[0]], mark[0], "")
+                continue
+            sign = mark["sign"]
+            self._maker.add_tag(Token("start", sign, sign), [sign])
+            self._add_text(text, mark.start() + len(sign), mark.end() - len(sign))
+            self._maker.add_tag(Token("end", sign, sign), [sign])
+        self._add_text(text, place, len(text))
         self._letters = []
         self._forms = {}
+
+    def _add_text(self, text: str, start: int, end: int) -> None:
+        forms = {k - start: form for k, form in self._forms.items() if start <= k < end}
+        if start < end:
+            add_text(self._maker, Spelled(text[start:end], forms))
 
     def _take(self) -> None:
         self._flush()

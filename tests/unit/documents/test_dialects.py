@@ -396,6 +396,11 @@ Not in it.
 /// admonition | A caption
 A text.
 ///
+
+*[HTML]: A language
+*[CSS]: A style
+
+A key ++ctrl+alt+c++, ^^A word^^, ==A mark==; 1 == 2.
 """,
     "MDX": """import {Dog} from './dog'
 

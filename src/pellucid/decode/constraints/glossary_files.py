@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from pellucid.decode.constraints.glossary import Glossary, forms_of
@@ -16,6 +17,7 @@ from pellucid.text.reading.lines import read_lines
 from pellucid.text.word_forms import Match
 
 _HEADER = ["source", "target"]
+_TBX = ("<?xml", "<martif", "<tbx")
 _CASE = {"": False, "no": False, "yes": True}
 
 
@@ -44,15 +46,21 @@ def read_glossary(files: Mapping[Path | str, Iterable[str]], match: Match = "aut
     places: dict[str, tuple[Path | str, int]] = {}
     case_sensitive: set[str] = set()
     concepts: list[Concept] = []
-    for path, lines in files.items():
-        if endings(Path(path)).kind == ".tbx":
+    for path, given in files.items():
+        lines = iter(given)
+        first = next(lines, "")
+        lines = chain((first,), lines)
+        # Whatever its name, no table begins like this.
+        if endings(Path(path)).kind == ".tbx" or first.startswith(_TBX):
             concepts += read_tbx("\n".join(lines), str(path))
             continue
         for number, source, target, has_case in _read_terms(lines, path):
             known = terms.setdefault(source, target)
-            first_path, first = places.setdefault(source, (path, number))
+            first_path, number_there = places.setdefault(source, (path, number))
             if known != target:
-                place = f"line {first}" if first_path == path else f"{first_path}:{first}"
+                place = f"line {number_there}"
+                if first_path != path:
+                    place = f"{first_path}:{number_there}"
                 raise DataError(
                     f"A source term must have one translation, but {source!r} has {target!r} and "
                     f"also {known!r} in {place} ({path}:{number}). Remove one of them, or write "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -63,12 +63,25 @@ def join_terms(given: Sequence[Term], match: Match = "auto") -> Glossary | None:
     return Glossary(terms, match=match, case_sensitive=capitals)
 
 
-def read_terms(value: object, most: int) -> Glossary | None:
+def read_match(value: object) -> Match:
+    """Read how terms are found.
+
+    Raises:
+        Problem: 400, the way is unknown.
+    """
+    if value not in (None, "", *get_args(Match)):
+        known = ", ".join(get_args(Match))
+        raise Problem(400, f"Invalid request: glossary_match must be one of {known}")
+    return cast("Match", value or "auto")
+
+
+def read_terms(value: object, most: int, match: Match) -> Glossary | None:
     """Read the glossary of a form or of JSON: a list of terms, or the JSON of one.
 
     Args:
         value: what was given.
         most: the terms that it may have.
+        match: how they are found.
 
     Raises:
         Problem: 400, it is something else; 422, as for `join_terms`.
@@ -86,10 +99,10 @@ def read_terms(value: object, most: int) -> Glossary | None:
     if len(given) > most:
         rule = f"at most {most} terms, or a file of them"
         raise Problem(400, f"Invalid request: glossary must have {rule}")
-    return join_terms(given)
+    return join_terms(given, match)
 
 
-def read_term_file(name: str, content: bytes) -> Glossary:
+def read_term_file(name: str, content: bytes, match: Match) -> Glossary:
     """Read a file of a glossary, by the end of its name as the command does.
 
     Raises:
@@ -99,7 +112,7 @@ def read_term_file(name: str, content: bytes) -> Glossary:
 
     try:
         lines = content.decode("utf-8-sig").split("\n")
-        return read_glossary({name: [one.removesuffix("\r") for one in lines]})
+        return read_glossary({name: [one.removesuffix("\r") for one in lines]}, match)
     except UnicodeDecodeError:
         raise Problem(400, "Invalid request: the glossary must be UTF-8") from None
     except DataError as error:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import Field
 from starlette.requests import Request
 
 from pellucid.serve.answers.bodies import AnswerBody, TermAnswer, TermCount, UnsureText
-from pellucid.serve.answers.given_glossaries import Term, read_term_file, read_terms
+from pellucid.serve.answers.given_glossaries import Term, read_match, read_term_file, read_terms
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.queue.large_bodies import SMALL_BYTES, check_keys, in_turn
 from pellucid.serve.settings import Limits, Settings, key_of
+from pellucid.text.word_forms import Match
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
@@ -83,6 +84,11 @@ _GLOSSARY = {
     "oneOf": [{"type": "string", "format": "binary"}, _TERMS],
     "description": "A file of terms (.tbx, .csv, or with tabs), or the JSON of a list of them.",
 }
+_MATCH = {
+    "type": "string",
+    "enum": [*get_args(Match)],
+    "description": "The forms in which terms are found; auto by default.",
+}
 _TEXT = {"type": "string", "minLength": 1}
 _LANGUAGE = {"type": "string", "minLength": 1, "example": "en"}
 _TARGET = {**_LANGUAGE, "example": "fr"}
@@ -95,6 +101,7 @@ TRANSLATE = _forms(
         "format": {"type": "string", "enum": ["text", "html"]},
         "alternatives": {"type": "integer", "minimum": 0},
         "glossary": _TERMS,
+        "glossary_match": _MATCH,
     },
     ["q", "source", "target"],
     {"q": "The dog ate it.", "source": "en", "target": "fr"},
@@ -114,6 +121,7 @@ FILE = {
                 "source": {**_LANGUAGE, "description": "Source language, or auto."},
                 "target": _TARGET,
                 "glossary": _GLOSSARY,
+                "glossary_match": _MATCH,
                 "api_key": {"type": "string"},
             },
             "required": ["file", "source", "target"],
@@ -172,11 +180,12 @@ class Fields:
         Raises:
             Problem: 400 or 422, it cannot be read.
         """
+        match = read_match(self.values.get("glossary_match"))
         # A browser sends a file without a name where none was chosen.
         if self.term_file is not None and self.term_file[0]:
             # Thousands of terms would hold up the event loop.
-            return await asyncio.to_thread(read_term_file, *self.term_file)
-        return read_terms(self.values.get("glossary"), limits.phrases)
+            return await asyncio.to_thread(read_term_file, *self.term_file, match)
+        return read_terms(self.values.get("glossary"), limits.phrases, match)
 
     def number(self, name: str, most: int) -> int:
         """Take a number that may be missing, which counts as 0.
