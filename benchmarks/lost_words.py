@@ -3,7 +3,7 @@
     python benchmarks/lost_words.py [--model demo] [--lines 3000] [--seed 2] [--out FILE]
 
 Two questions about the warning "words may be missing", on sentences of the built-in corpus that are
-drawn with a seed of their own, and of a model with a head that was taught word links:
+drawn with another seed, and of a model with a head that was taught word links:
 
 - ``translations``: the model translates. Of those that are the corpus's own, ``flagged`` ones are
   false; of the others some lack a word. Lines with ``DIFFERENT`` are flagged ones, to be read.
@@ -45,7 +45,7 @@ def find_lost(
 
 
 def damage(examples: Sequence[tuple[str, str, Sequence[tuple[int, int]]]]) -> Iterator[list[str]]:
-    """Take the counterpart of a word out of each translation, where it has one of its own.
+    """Take the counterpart of a word out of each translation, if that belongs to no other word.
 
     Yields:
         The source, the damaged translation, and the word.

@@ -41,6 +41,7 @@ _COPIED_LINE = re.compile(
 )
 _TITLES = ("label", "name", "caption", "abbreviated", "title")
 _LABEL = Syntax({'"': "&quot;"})
+_CODE = Syntax({'"': '\\"', "'": "\\'"})
 _SIGNS = {sign: f"\\{sign}" for sign in "\\`*_{}[]<>()#+-.!|~&=:$^"}
 # Keys and marked words, as MkDocs and Obsidian have them.
 _MARKS = re.compile(
@@ -135,7 +136,8 @@ def _read_body(source: Source) -> Iterator[Unit]:
         place = lines[number]
         line = text[place : lines[number + 1]]
         for first, last in labels_in(line) if is_tag else ():
-            label = make_segment(Spelled(line[first:last]), _LABEL)
+            is_code = line[first - 2] != "="
+            label = make_segment(Spelled(line[first:last]), _CODE if is_code else _LABEL)
             yield Unit(f"line {number + 1}", place + first, place + last, [label])
     cursor = 0
     for before, token in zip([None, *tokens], tokens, strict=False):

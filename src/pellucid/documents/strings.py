@@ -35,7 +35,7 @@ _PROPERTY = re.compile(
     re.DOTALL,
 )
 _MESSAGE = re.compile(r"(?=.*(?:''|\{\d))(?:[^']|'')*", re.DOTALL)
-# Of a name that Swift fills in, the backslash is no escape.
+# The backslash of a name that Swift fills in escapes nothing.
 _NO_SWIFT = rf"(?!\\\((?:[^()\n]|\([^()\n]*+\))++\))(?:{BACKSLASHES})"
 _STRING = re.compile(
     r"\s+|//[^\n]*|/\*.*?\*/"
@@ -171,7 +171,7 @@ def _missing(
         there = {f"{stem}_{one}" for one in numbers} & {*inside}
         return suffix, [] if len(forms) == 2 or there else forms
     name = key.removesuffix("other")
-    # A plural of i18next has its forms next to others, that of i18n-js an object of its own.
+    # A plural of i18next has its forms next to others, that of i18n-js its own object.
     is_own = not name and CATEGORIES.issuperset(inside)
     if name == key or name.endswith("_ordinal_") or not (is_own or name.endswith("_")):
         return "", []

@@ -52,8 +52,8 @@ def missing_categories(there: Collection[str], target: str) -> list[str]:
     """List the categories that plurals of a language have, and a document's forms lack.
 
     Args:
-        there: the names of the forms. Without both ``one`` and ``other`` they are no plural of two
-            forms, and nothing is known to be missing.
+        there: the names of the forms. Without both ``one`` and ``other`` nothing is known to be
+            missing.
         target: the code of the language; empty if unknown.
     """
     if not target or not {"one", "other"} <= {*there}:

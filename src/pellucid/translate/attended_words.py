@@ -221,8 +221,8 @@ def unlinked_words(
     word that is lost, it is that word which the row attends to, and the word that it writes has no
     link: of *The mice were big* as *Les étaient grandes*, *mice* is named, and not *were*.
 
-    Words such as *on* in *put on* are often said without a word of their own, so that they count
-    only next to other words, or if the model hesitated.
+    Words such as *on* in *put on* often have no counterpart, so that they count only next to other
+    words, or if the model hesitated.
 
     Args:
         reader: computes attention.

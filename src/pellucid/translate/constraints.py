@@ -132,7 +132,7 @@ def fit_glossary(
         glossary: the terms.
         tokenizer: of the model, which cannot write every letter.
         languages: of the model, whose forms of words are found.
-        to: the languages that it is told, as `direction` joins them.
+        to: the languages of a call, as `direction` joins them.
 
     Raises:
         DataError: the glossary is a term base without these languages.

@@ -415,7 +415,7 @@ A text.
 <Card
   title="A card"
   href="/dog"
-  onClick={() => run(1)}
+  values={[{label: 'A tab', value: 'x'}]}
 >
   A fish.
 </Card>

@@ -30,12 +30,15 @@ _TAG = re.compile(r"[ \t]*<[A-Z][\w.]*(?:[ \t]+[^<>]*)?")
 _TAG_END = re.compile(r".*>[ \t]*")
 _MODULE = re.compile(r":::[ \t]+[\w.]+\.\w+[ \t]*")
 """What mkdocstrings writes documentation for; its options are indented."""
-_LABELS = re.compile(r"\b(?:title|label|alt|caption|description|placeholder)=\"([^\"{}<>\n]+)\"")
+_LABELS = re.compile(
+    r"\b(?:title|label|alt|caption|description|placeholder)"
+    r"(?:=\"([^\"{}<>\n]+)\"|:[ \t]*(?:\"([^\"\\\n]+)\"|'([^'\\\n]+)'))"
+)
 
 
 def labels_in(line: str) -> list[tuple[int, int]]:
-    """Find the places of texts that a tag or a shortcode has, such as its title."""
-    return [one.span(1) for one in _LABELS.finditer(line)]
+    """Find the places of texts that a tag, also in its code, or a shortcode has, as its title."""
+    return [one.span(one.lastindex or 0) for one in _LABELS.finditer(line)]
 
 
 def plain_lines(lines: list[str]) -> Iterator[tuple[str, bool]]:

@@ -120,7 +120,7 @@ def read_term_file(name: str, content: bytes, match: Match) -> Glossary:
 
 
 def fit_to_model(glossary: Glossary, model: ServedModel, to: str | None) -> Glossary:
-    """Fit a glossary to a model and the languages that it is told.
+    """Fit a glossary to a model, and to the languages of a request.
 
     Raises:
         Problem: 400, it has no terms of these languages.

@@ -35,7 +35,7 @@ class Asked:
     """Choices of a request for all of its texts.
 
     Attributes:
-        form: of the texts; alternatives of ``html`` have no tags, so there are none.
+        form: of the texts; ``html`` gets no alternatives, since these have no tags.
         count: the most alternatives of each text.
         glossary: the terms that translations should have.
     """
