@@ -14,11 +14,11 @@ from markdown_it.token import Token as InlineToken
 
 from pellucid.documents.markup.front_matter import FRONT_MATTER, NOT_READ, read_front_matter
 from pellucid.documents.markup.lexing import Token, cut_html
-from pellucid.documents.markup.markdown_lines import labels_in, plain_lines
+from pellucid.documents.markup.markdown_lines import labels_in, plain_lines, read_labels
 from pellucid.documents.markup.reading import read_segments
 from pellucid.documents.markup.segments import Maker, Piece, Segment, Spelled, Syntax
 from pellucid.documents.markup.template_blocks import as_block
-from pellucid.documents.placeholders import add_text, make_segment
+from pellucid.documents.placeholders import add_text
 from pellucid.documents.units import Source, Unit
 
 # Marks of callouts, tasks and footnotes, which are plain text for CommonMark.
@@ -40,8 +40,6 @@ _COPIED_LINE = re.compile(
     r"|(?:!!!|\?\?\?\+?|===[!+]?)(?:[ \t]+[\w-]+){0,2}[ \t]*(?:\"(?P<title>[^\"]*)\")?\s*)"
 )
 _TITLES = ("label", "name", "caption", "abbreviated", "title")
-_LABEL = Syntax({'"': "&quot;"})
-_CODE = Syntax({'"': '\\"', "'": "\\'"})
 _SIGNS = {sign: f"\\{sign}" for sign in "\\`*_{}[]<>()#+-.!|~&=:$^"}
 # Keys and marked words, as MkDocs and Obsidian have them.
 _MARKS = re.compile(
@@ -132,13 +130,7 @@ def _read_body(source: Source) -> Iterator[Unit]:
     blank = re.sub(r"[^\r\n]", "", head) + text[len(head) :]
     plain = [*plain_lines(re.split(r"\r\n|\n|\r", blank))]
     tokens = _parser().parse("\n".join(line for line, _ in plain), env)
-    for number, (_, is_tag) in enumerate(plain):
-        place = lines[number]
-        line = text[place : lines[number + 1]]
-        for first, last in labels_in(line) if is_tag else ():
-            is_code = line[first - 2] != "="
-            label = make_segment(Spelled(line[first:last]), _CODE if is_code else _LABEL)
-            yield Unit(f"line {number + 1}", place + first, place + last, [label])
+    yield from read_labels(text, lines, [is_tag for _, is_tag in plain])
     cursor = 0
     for before, token in zip([None, *tokens], tokens, strict=False):
         if token.map is None or token.type not in ("inline", "html_block"):

@@ -7,7 +7,11 @@ lines. Each line stays one line, so that all places are known.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from pellucid.documents.markup.segments import Spelled, Syntax
+from pellucid.documents.placeholders import make_segment
+from pellucid.documents.units import Unit
 
 # Containers of MkDocs, whose text is indented by four spaces.
 _CONTAINER = re.compile(r"(?:!!!|\?\?\?\+?|===[!+]?)[ \t]+\S")
@@ -28,6 +32,8 @@ _TITLED = frozenset(("admonition", "topic", "sidebar", "dropdown", "card", "tab-
 _OPTION = re.compile(r"[ \t]*:[\w-]+:(?:[ \t].*)?")
 _TAG = re.compile(r"[ \t]*<[A-Z][\w.]*(?:[ \t]+[^<>]*)?")
 _TAG_END = re.compile(r".*>[ \t]*")
+_LABEL = Syntax({'"': "&quot;"})
+_CODE = Syntax({'"': '\\"', "'": "\\'"})
 _MODULE = re.compile(r":::[ \t]+[\w.]+\.\w+[ \t]*")
 """What mkdocstrings writes documentation for; its options are indented."""
 _LABELS = re.compile(
@@ -39,6 +45,23 @@ _LABELS = re.compile(
 def labels_in(line: str) -> list[tuple[int, int]]:
     """Find the places of texts that a tag, also in its code, or a shortcode has, as its title."""
     return [one.span(one.lastindex or 0) for one in _LABELS.finditer(line)]
+
+
+def read_labels(text: str, places: Sequence[int], are_tags: Sequence[bool]) -> Iterator[Unit]:
+    """Find the texts in tags over several lines.
+
+    Args:
+        text: the document.
+        places: the beginning of each line, and one more.
+        are_tags: for each line, whether it belongs to such a tag.
+    """
+    for number, is_tag in enumerate(are_tags):
+        place = places[number]
+        line = text[place : places[number + 1]]
+        for first, last in labels_in(line) if is_tag else ():
+            is_code = line[first - 2] != "="
+            label = make_segment(Spelled(line[first:last]), _CODE if is_code else _LABEL)
+            yield Unit(f"line {number + 1}", place + first, place + last, [label])
 
 
 def plain_lines(lines: list[str]) -> Iterator[tuple[str, bool]]:
