@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,7 +14,13 @@ from markdown_it.token import Token as InlineToken
 
 from pellucid.documents.markup.front_matter import FRONT_MATTER, NOT_READ, read_front_matter
 from pellucid.documents.markup.lexing import Token, cut_html
-from pellucid.documents.markup.markdown_lines import labels_in, plain_lines, read_labels
+from pellucid.documents.markup.markdown_lines import (
+    COPIED_BLOCK,
+    MARKS,
+    plain_lines,
+    read_labels,
+)
+from pellucid.documents.markup.placed_text import PlacedText, cut_lines
 from pellucid.documents.markup.reading import read_segments
 from pellucid.documents.markup.segments import Maker, Piece, Segment, Spelled, Syntax
 from pellucid.documents.markup.template_blocks import as_block
@@ -23,29 +29,7 @@ from pellucid.documents.units import Source, Unit
 
 # Marks of callouts, tasks and footnotes, which are plain text for CommonMark.
 _COPIED_START = re.compile(r"(?:\[![A-Za-z]+\][+-]?|\[[ xX]\](?=\s)|\[\^[^\]\s]+\]:|:(?=[ \t]))\s*")
-_DEFINITION = re.compile(r"[ \t]*:[ \t]+(?=\S)")
-"""The mark before what a term means, as PHP Markdown Extra and Pandoc have it."""
-# Containers, formulas and shortcodes of site generators; comments and code of MyST and MDX.
-_COPIED_BLOCK = re.compile(
-    r"\$\$|\{%|%(?= )|\{/\*|import\s[^\n]*from\s*[\"']|import\s+[\"']"
-    r"|export\s+(?:const|default|function|let)\b"
-)
-# Lines of such blocks: MkDocs' admonitions and tabs, of which the title is a text.
-_COPIED_LINE = re.compile(
-    r"\s*(?::{3,}[ \t]*(?:\w+(?:\[(?P<label>[^\]\n]+)\]|[ \t]+(?P<name>[^\n{]*[^\s{]))?)?[^\n]*\s*"
-    r"|(?:\{\{[%<](?:(?!\}\})[^\n])*+(?:\}\}[ \t]*|(?=\n|\Z)))++\s*"
-    r"|\*\[[^\]\n]+\]:[ \t]*(?P<abbreviated>[^\n]*\S)\s*"
-    r"|///[ \t]*[\w-]+[ \t]*\|[ \t]*(?P<caption>[^\n]*\S)\s*"
-    r"|(?:\([\w:.-]+\)=|--8<--|;--8<--|///)[^\n]*\s*"
-    r"|(?:!!!|\?\?\?\+?|===[!+]?)(?:[ \t]+[\w-]+){0,2}[ \t]*(?:\"(?P<title>[^\"]*)\")?\s*)"
-)
-_TITLES = ("label", "name", "caption", "abbreviated", "title")
 _SIGNS = {sign: f"\\{sign}" for sign in "\\`*_{}[]<>()#+-.!|~&=:$^"}
-# Keys and marked words, as MkDocs and Obsidian have them.
-_MARKS = re.compile(
-    r"(?P<keys>(?<!\S)\+\+[\w-]+(?:\+[\w-]+)*+\+\+)"
-    r"|(?P<sign>(?<![=^])(?:==|\^\^))(?=[^\s=^])[^=^]{1,400}(?<!\s)(?P=sign)(?![=^])"
-)
 _PAIRED = re.compile(r"(em|strong|s|link)_(open|close)")
 _CELLS = ("th_open", "td_open")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|\Z)")
@@ -94,23 +78,6 @@ def _parser() -> MarkdownIt:
     return made
 
 
-@dataclass(frozen=True)
-class _Text:
-    """The content of a block, and the place in the document of each of its characters."""
-
-    content: str
-    document: str
-    places: Sequence[int]
-
-    def raw(self, start: int, end: int) -> str:
-        """Return a part as the document writes it."""
-        return self.document[self.places[start] : self.places[end]]
-
-    def part(self, start: int, end: int) -> _Text:
-        """Return a part of the content."""
-        return _Text(self.content[start:end], self.document, self.places[start : end + 1])
-
-
 def read_markdown(source: Source) -> Iterator[Unit]:
     """Find the texts of headings, paragraphs, cells, HTML and front matter; code is copied.
 
@@ -146,7 +113,7 @@ def _read_body(source: Source) -> Iterator[Unit]:
             continue
         kind = before.type if before else ""
         found = _find(text, lines, token, kind, cursor)
-        if _COPIED_BLOCK.match(token.content):
+        if COPIED_BLOCK.match(token.content):
             continue
         if found is None:
             # The cells of a row have one line.
@@ -156,7 +123,7 @@ def _read_body(source: Source) -> Iterator[Unit]:
         start = _COPIED_START.match(token.content)
         found = found.part(start.end() if start else 0, len(token.content))
         cursor = found.places[-1]
-        for part in _cut(found) if kind == "paragraph_open" else [found]:
+        for part in cut_lines(found) if kind == "paragraph_open" else [found]:
             pieces = _Reader(part, env, kind).read()
             if pieces is not None:
                 yield Unit(key, part.places[0], part.places[-1], pieces)
@@ -165,36 +132,9 @@ def _read_body(source: Source) -> Iterator[Unit]:
                 yield Unit(key, part.places[0], part.places[-1], [own], fault=NOT_READ)
 
 
-def _cut(text: _Text) -> Iterator[_Text]:
-    """Cut a paragraph at lines that are copied; yield also the titles in these.
-
-    Terms and their definitions are separate texts.
-    """
-    start = 0
-    place = 0
-    lines = text.content.splitlines(keepends=True)
-    meanings = [number for number, line in enumerate(lines) if number and _DEFINITION.match(line)]
-    for number, line in enumerate(lines):
-        end = place + len(line)
-        mark = _DEFINITION.match(line) if number in meanings else None
-        if mark is not None or (meanings and number < meanings[0]):
-            if text.content[start:place].strip():
-                yield text.part(start, place - 1)
-            start = place + (mark.end() if mark else 0)
-        if (match := _COPIED_LINE.fullmatch(line)) is not None:
-            if text.content[start:place].strip():
-                yield text.part(start, place - 1)
-            spans = [match.span(name) for name in _TITLES if match[name]]
-            spans += labels_in(line) if "{{" in line else []
-            for first, last in spans:
-                yield text.part(place + first, place + last)
-            start = end
-        place = end
-    if start < place:
-        yield text.part(start, place)
-
-
-def _find(text: str, lines: list[int], token: InlineToken, kind: str, cursor: int) -> _Text | None:
+def _find(
+    text: str, lines: list[int], token: InlineToken, kind: str, cursor: int
+) -> PlacedText | None:
     """Find the content of a block: lines of paragraphs end as those of the document do."""
     places: list[int] = []
     place = 0
@@ -219,7 +159,7 @@ def _find(text: str, lines: list[int], token: InlineToken, kind: str, cursor: in
         for character in own:
             places.append(place)
             place += 2 if character == "|" and written is not own and "|" in own else 1
-    return _Text(token.content, text, [*places, place])
+    return PlacedText(token.content, text, [*places, place])
 
 
 @dataclass
@@ -291,7 +231,7 @@ class _Reader:
         kind: of the block.
     """
 
-    def __init__(self, text: _Text, env: dict[str, Any], kind: str) -> None:
+    def __init__(self, text: PlacedText, env: dict[str, Any], kind: str) -> None:
         self._text = text
         self._env = env
         self._kind = kind
@@ -358,7 +298,7 @@ class _Reader:
     def _flush(self) -> None:
         text = "".join(self._letters)
         place = 0
-        for mark in _MARKS.finditer(text):
+        for mark in MARKS.finditer(text):
             self._add_text(text, place, mark.start())
             place = mark.end()
             if mark["keys"]:
@@ -402,6 +342,6 @@ class _Reader:
         # At the end of a heading the sign would close it, and vanish.
         elif re.search(r"(?<!\\)#\s*\Z", content):
             return None
-        plain = _Text(content, content, range(len(content) + 1))
+        plain = PlacedText(content, content, range(len(content) + 1))
         found = _Reader(plain, self._env, self._kind).read() or []
         return found[0] if len(found) == 1 and isinstance(found[0], Segment) else None

@@ -13,6 +13,26 @@ from pellucid.documents.markup.segments import Spelled, Syntax
 from pellucid.documents.placeholders import make_segment
 from pellucid.documents.units import Unit
 
+# Containers, formulas and shortcodes of site generators; comments and code of MyST and MDX.
+COPIED_BLOCK = re.compile(
+    r"\$\$|\{%|%(?= )|\{/\*|import\s[^\n]*from\s*[\"']|import\s+[\"']"
+    r"|export\s+(?:const|default|function|let)\b"
+)
+# Lines of such blocks: MkDocs' admonitions and tabs, of which the title is a text.
+COPIED_LINE = re.compile(
+    r"\s*(?::{3,}[ \t]*(?:\w+(?:\[(?P<label>[^\]\n]+)\]|[ \t]+(?P<name>[^\n{]*[^\s{]))?)?[^\n]*\s*"
+    r"|(?:\{\{[%<](?:(?!\}\})[^\n])*+(?:\}\}[ \t]*|(?=\n|\Z)))++\s*"
+    r"|\*\[[^\]\n]+\]:[ \t]*(?P<abbreviated>[^\n]*\S)\s*"
+    r"|///[ \t]*[\w-]+[ \t]*\|[ \t]*(?P<caption>[^\n]*\S)\s*"
+    r"|(?:\([\w:.-]+\)=|--8<--|;--8<--|///)[^\n]*\s*"
+    r"|(?:!!!|\?\?\?\+?|===[!+]?)(?:[ \t]+[\w-]+){0,2}[ \t]*(?:\"(?P<title>[^\"]*)\")?\s*)"
+)
+TITLES = ("label", "name", "caption", "abbreviated", "title")
+# Keys and marked words, as MkDocs and Obsidian have them.
+MARKS = re.compile(
+    r"(?P<keys>(?<!\S)\+\+[\w-]+(?:\+[\w-]+)*+\+\+)"
+    r"|(?P<sign>(?<![=^])(?:==|\^\^))(?=[^\s=^])[^=^]{1,400}(?<!\s)(?P=sign)(?![=^])"
+)
 # Containers of MkDocs, whose text is indented by four spaces.
 _CONTAINER = re.compile(r"(?:!!!|\?\?\?\+?|===[!+]?)[ \t]+\S")
 _INDENT = 4
