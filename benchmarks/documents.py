@@ -175,7 +175,8 @@ class Maker:
     def _fluent(self, number: int) -> tuple[str, str]:
         forms = ("{ $x }", "{ -brand }", "<b>§</b>", "%s")
         own = self.text(forms, (" ", "\n    "))
-        variants = f"{{ $n ->\n    [one] {self.text(forms)}\n   *[other] {self.text(forms)}\n}}"
+        # Of a plural French would get a form more.
+        variants = f"{{ $n ->\n    [0] {self.text(forms)}\n   *[other] {self.text(forms)}\n}}"
         return self._same(f"k{number} = {self.rng.choice((own, variants))}\n")
 
     def _srt(self, number: int, web: bool = False) -> tuple[str, str]:
@@ -320,7 +321,7 @@ FRAMES = {
     "vtt": ("WEBVTT\n\nNOTE\nThe cat\n\n", ""),
     "qt": ('<TS version="2.1"><context><name>a</name>\n', "</context></TS>\n"),
     "fluent": ("# the cat\n-brand = the cat\n", ""),
-    "markdown": ("---\ntitle: the cat\n---\n\n", ""),
+    "markdown": ("---\nlayout: the cat\n---\n\n", ""),
     "json": ("{\n", '  "@k": {"x": "the cat"}\n}\n'),
     "xcstrings": (
         '{ "sourceLanguage" : "en",\n  "strings" : {\n',

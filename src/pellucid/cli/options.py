@@ -177,10 +177,10 @@ CONSTRAINTS: Mapping[str, Option] = {
     "glossary": (
         list[str],
         "FILE",
-        "Translate terms as FILE says, a table with tabs or a CSV: source, target, and perhaps yes "
-        "for capitals that count. The target may have several forms, with | between them, and "
-        "*free* for any ending. May be repeated. --set glossary.match=forms also finds plurals and "
-        "other common forms, --set glossary.match=exact only the term itself.",
+        "Translate terms as FILE says: a TBX, or a table with tabs or a CSV of source, target, and "
+        "perhaps yes for capitals that count. The target may have several forms, with | between "
+        "them, and *free* for any ending. May be repeated. --set glossary.match=forms also finds "
+        "plurals and other common forms, --set glossary.match=exact only the term itself.",
     ),
 }
 

@@ -6,12 +6,15 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pellucid.documents.markup.lexing import unescape
+from pellucid.documents.markup.placeholder_shapes import find_placeholders
 from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax
+from pellucid.documents.markup.split_messages import find_arms
 from pellucid.documents.placeholders import make_segment
+from pellucid.languages.plurals import missing_categories
 
 BACKSLASHES = (
     # Both halves of a surrogate pair first: neither of them is a character.
@@ -21,6 +24,9 @@ BACKSLASHES = (
 REFERENCES = r"&(?:#[0-9]+|#x[0-9a-fA-F]+|amp|lt|gt|quot|apos|nbsp);"
 QUOTED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
+_LINE_END = re.compile(r"\r?\n")
+_PIPE = re.compile(r"(?<!\|)\|(?!\|)")
+_GROUP = re.compile(r"\([^()]*+\)|\[[^\[\]]*+\]|<[^<>]*+>|`[^`]*+`")
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "b": "\b", "a": "\a", "v": "\v", "0": "\0"}
 
 
@@ -36,6 +42,8 @@ class Strings:
         is_interface: True if texts may have accelerators.
         is_folded: True if only line ends that are escaped end a line; others are spaces.
         finish: as for `Syntax`.
+        is_piped: True if ``|`` parts forms of a plural.
+        signs: characters that are copied.
     """
 
     escapes: Mapping[str, str]
@@ -45,6 +53,8 @@ class Strings:
     is_interface: bool = True
     is_folded: bool = False
     finish: Callable[[Segment, str], str] | None = None
+    is_piped: bool = False
+    signs: str = ""
 
     def read(self, raw: str) -> tuple[str, Spelled]:
         """Read a string; return breaks before its first character, and its text."""
@@ -68,40 +78,94 @@ class Strings:
                 before += match[0]
         return before, Spelled("".join((*letters, raw[place:])), forms)
 
-    def pieces(self, raw: str) -> list[Piece]:
-        """Cut a string into its lines, each a segment, and what is copied between them."""
+    def pieces(self, raw: str, target: str = "") -> list[Piece]:
+        """Cut a string into its lines, each a segment, and what is copied between them.
+
+        Of a message of ICU the texts for each number or case are cut, and those that plurals of
+        the target's language need are added.
+
+        Args:
+            raw: the string as it is written.
+            target: the code of the language; empty adds none.
+        """
         before, spelled = self.read(raw)
         pieces: list[Piece] = [before] if before else []
         places = [*spelled.forms]
         place = 0
-        for match in re.finditer(r"\r?\n|\Z", spelled.text):
-            if match[0] and not self._ends_line(spelled, match.end() - 1):
-                continue
-            start, end = match.span()
-            if place < start:
+        for arm in find_arms(spelled.text):
+            pieces.append(spelled.raw(place, arm.start))
+            own = self._of_arms._lines(spelled, places, arm.start, arm.end)
+            pieces += own
+            # The form for all other numbers has their number, as new ones must.
+            missing = missing_categories(arm.siblings, target) if arm.name == "other" else ()
+            for category in missing:
+                pieces.append(f"}} {category} {{")
+                pieces += self._of_arms._lines(spelled, places, arm.start, arm.end)
+            place = arm.end
+        if place:
+            return [*pieces, spelled.raw(place)]
+        return [*pieces, *self._lines(spelled, places, 0, len(spelled.text))]
+
+    def _lines(self, spelled: Spelled, places: list[int], start: int, end: int) -> list[Piece]:
+        """Cut a part of a text at its borders; its places with forms are given."""
+        pieces: list[Piece] = []
+        place = start
+        for first, last in [*self._borders(spelled, start, end), (end, end)]:
+            if place < first:
                 # Looking through all forms for each line would take quadratic time.
-                inside = places[bisect_left(places, place) : bisect_left(places, start)]
+                inside = places[bisect_left(places, place) : bisect_left(places, first)]
                 own = {k - place: spelled.forms[k] for k in inside}
-                line = Spelled(spelled.text[place:start], own)
-                pieces.append(make_segment(line, self._syntax, is_interface=self.is_interface))
-            pieces.append(spelled.raw(start, end))
-            place = end
+                line = Spelled(spelled.text[place:first], own)
+                pieces.append(self._segment(line))
+            pieces.append(spelled.raw(first, last))
+            place = last
         return pieces
 
-    def _ends_line(self, spelled: Spelled, place: int) -> bool:
-        return not self.is_folded or place in spelled.forms
+    def _segment(self, spelled: Spelled) -> Segment:
+        syntax = self._syntax
+        return make_segment(spelled, syntax, is_interface=self.is_interface, signs=self.signs)
+
+    def _borders(
+        self, spelled: Spelled, start: int = 0, end: int | None = None
+    ) -> list[tuple[int, int]]:
+        """Find what ends a line, or a form of a plural."""
+        text = spelled.text
+        stop = len(text) if end is None else end
+        found = [
+            one.span()
+            for one in _LINE_END.finditer(text, start, stop)
+            if not self.is_folded or one.end() - 1 in spelled.forms
+        ]
+        if self.is_piped:
+            found += ((start + k, start + k + 1) for k in find_pipes(text[start:stop]))
+        return sorted(found)
 
     @cached_property
     def _syntax(self) -> Syntax:
         return Syntax(self.escapes, self.outside_ascii, finish=self.finish, read=self._again)
 
+    @cached_property
+    def _of_arms(self) -> Strings:
+        # Of the number of a plural.
+        return replace(self, signs="#")
+
     def _again(self, written: str) -> Segment | None:
         """Read a written segment; None if it is more than one."""
         before, spelled = self.read(written)
-        breaks = (match.start() for match in re.finditer("\n", spelled.text))
-        if before or any(self._ends_line(spelled, place) for place in breaks):
-            return None
-        return make_segment(spelled, self._syntax, is_interface=self.is_interface)
+        return None if before or self._borders(spelled) else self._segment(spelled)
+
+
+def find_pipes(text: str) -> list[int]:
+    """Find the places of signs between forms of a plural, as ``dog|dogs`` of Laravel has them.
+
+    Signs in placeholders, and in brackets as those of a command's usage, are text.
+    """
+    if "|" not in text:
+        return []
+    inside = [one.span() for one in _GROUP.finditer(text)]
+    inside += [(one.start, one.end) for one in find_placeholders(text) if one.text != "|"]
+    hidden = {place for span in inside for place in range(*span)}
+    return [one.start() for one in _PIPE.finditer(text) if one.start() not in hidden]
 
 
 def _character(form: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pellucid.documents.escapes import Strings
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.units import Source, Unit
+from pellucid.languages.plurals import missing_categories
 
 _NO_TEXT = re.compile(r"\n[ \t]*[.*\[}]")
 """The beginning of a line that is no text."""
@@ -35,6 +36,7 @@ def read_fluent(source: Source) -> Iterator[Unit]:
     key = ""
     name = ""
     span: list[int] = []
+    missing = _MissingVariants(source)
     place = 0
     for line in source.text.splitlines(keepends=True):
         end = place + len(line)
@@ -43,8 +45,10 @@ def read_fluent(source: Source) -> Iterator[Unit]:
         match = start or (_VARIANT.match(line) if key else None)
         is_more = bool(key) and line[:1] in " \t" and bool(line.strip()) and not _END.match(line)
         if match is not None or not is_more:
+            yield from missing.take(name, span)
             yield from _take(source, name, span)
             span = []
+            missing.note(line if start is None else "", place)
         if start is not None and start["key"]:
             key = start["key"]
             name = key
@@ -62,8 +66,47 @@ def read_fluent(source: Source) -> Iterator[Unit]:
             if head:
                 yield from _take(source, name, span)
                 span = []
+                missing.begin()
         place = end
+    yield from missing.take(name, span)
     yield from _take(source, name, span)
+
+
+class _MissingVariants:
+    """The variants that plurals of the target's language need, put before the default one.
+
+    Args:
+        source: the document.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._names: list[str] = []
+        self._default = -1
+
+    def begin(self) -> None:
+        """Begin a choice."""
+        self._names = []
+
+    def note(self, line: str, place: int) -> None:
+        """Look at a line, which may begin a variant."""
+        variant = _VARIANT.match(line)
+        self._default = -1
+        if variant is not None:
+            self._names.append(variant[0].strip(" \t*[]"))
+            if "*" in variant[0]:
+                self._default = place
+
+    def take(self, name: str, span: list[int]) -> Iterator[Unit]:
+        """Make the variants that are missing if these are the text of the default one."""
+        if self._default < 0 or not span or self._names[-1] != "other":
+            return
+        text = self._source.text
+        head = text[self._default : span[0]].replace("*", " ", 1)
+        newline = "\r\n" if "\r\n" in text else "\n"
+        for one in missing_categories(self._names, self._source.how.languages[1]):
+            pieces = [head.replace("other", one), *_STRINGS.pieces(text[slice(*span)]), newline]
+            yield Unit(f"{name}[{one}]", self._default, self._default, pieces)
 
 
 def _take(source: Source, name: str, span: list[int]) -> Iterator[Unit]:

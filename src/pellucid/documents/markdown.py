@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -12,28 +12,23 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token as InlineToken
 
+from pellucid.documents.markup.front_matter import FRONT_MATTER, NOT_READ, read_front_matter
 from pellucid.documents.markup.lexing import Token, cut_html
+from pellucid.documents.markup.markdown_lines import (
+    COPIED_BLOCK,
+    MARKS,
+    plain_lines,
+    read_labels,
+)
+from pellucid.documents.markup.placed_text import PlacedText, cut_lines
 from pellucid.documents.markup.reading import read_segments
 from pellucid.documents.markup.segments import Maker, Piece, Segment, Spelled, Syntax
 from pellucid.documents.markup.template_blocks import as_block
 from pellucid.documents.placeholders import add_text
 from pellucid.documents.units import Source, Unit
 
-_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*?\n)??\1[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 # Marks of callouts, tasks and footnotes, which are plain text for CommonMark.
 _COPIED_START = re.compile(r"(?:\[![A-Za-z]+\][+-]?|\[[ xX]\](?=\s)|\[\^[^\]\s]+\]:|:(?=[ \t]))\s*")
-_DEFINITION = re.compile(r"[ \t]*:[ \t]+(?=\S)")
-"""The mark before what a term means, as PHP Markdown Extra and Pandoc have it."""
-# Containers, formulas and shortcodes of site generators; comments and code of MyST and MDX.
-_COPIED_BLOCK = re.compile(
-    r"\$\$|\{%|%(?= )|\{/\*|import\s[^\n]*from\s*[\"']|import\s+[\"']"
-    r"|export\s+(?:const|default|function|let)\b"
-)
-# Lines of such blocks: MkDocs' admonitions and tabs, of which the title is a text.
-_COPIED_LINE = re.compile(
-    r"\s*(?:(?::::|\{\{[%<])[^\n]*\s*"
-    r"|(?:!!!|\?\?\?\+?|===[!+]?)(?:[ \t]+[\w-]+){0,2}[ \t]*(?:\"(?P<title>[^\"]*)\")?\s*)"
-)
 _SIGNS = {sign: f"\\{sign}" for sign in "\\`*_{}[]<>()#+-.!|~&=:$^"}
 _PAIRED = re.compile(r"(em|strong|s|link)_(open|close)")
 _CELLS = ("th_open", "td_open")
@@ -83,32 +78,26 @@ def _parser() -> MarkdownIt:
     return made
 
 
-@dataclass(frozen=True)
-class _Text:
-    """The content of a block, and the place in the document of each of its characters."""
-
-    content: str
-    document: str
-    places: Sequence[int]
-
-    def raw(self, start: int, end: int) -> str:
-        """Return a part as the document writes it."""
-        return self.document[self.places[start] : self.places[end]]
-
-    def part(self, start: int, end: int) -> _Text:
-        """Return a part of the content."""
-        return _Text(self.content[start:end], self.document, self.places[start : end + 1])
-
-
 def read_markdown(source: Source) -> Iterator[Unit]:
-    """Find the texts of headings, paragraphs, cells and HTML; code and front matter are copied."""
+    """Find the texts of headings, paragraphs, cells, HTML and front matter; code is copied.
+
+    A block with words that cannot be read is copied and reported.
+    """
+    found = [*read_front_matter(source), *_read_body(source)]
+    yield from sorted(found, key=lambda unit: unit.start)
+
+
+def _read_body(source: Source) -> Iterator[Unit]:
     text = source.text
     lines = [match.start() for match in _LINE.finditer(text)] + [len(text)] * 2
-    front = _FRONT_MATTER.match(text)
+    front = FRONT_MATTER.match(text)
     head = text[: front.end()] if front else ""
     env: dict[str, Any] = {}
     # Front matter becomes empty lines, so that all others keep their numbers.
-    tokens = _parser().parse(re.sub(r"[^\r\n]", "", head) + text[len(head) :], env)
+    blank = re.sub(r"[^\r\n]", "", head) + text[len(head) :]
+    plain = [*plain_lines(re.split(r"\r\n|\n|\r", blank))]
+    tokens = _parser().parse("\n".join(line for line, _ in plain), env)
+    yield from read_labels(text, lines, [is_tag for _, is_tag in plain])
     cursor = 0
     for before, token in zip([None, *tokens], tokens, strict=False):
         if token.map is None or token.type not in ("inline", "html_block"):
@@ -119,48 +108,33 @@ def read_markdown(source: Source) -> Iterator[Unit]:
             # Lines in a quote or a list begin with marks that are no HTML: they are copied.
             if re.sub(r"\r\n?", "\n", text[begin:end]).strip() == token.content.strip():
                 yield Unit(key, begin, end, read_segments(text[begin:end], source.how.languages))
+            elif any(map(str.isalpha, re.sub(r"<[^<>]*>", "", token.content))):
+                yield Unit(key, begin, end, [text[begin:end]], fault=NOT_READ)
             continue
         kind = before.type if before else ""
         found = _find(text, lines, token, kind, cursor)
-        if found is None or _COPIED_BLOCK.match(token.content):
+        if COPIED_BLOCK.match(token.content):
+            continue
+        if found is None:
+            # The cells of a row have one line.
+            if kind not in _CELLS and any(map(str.isalpha, token.content)):
+                yield Unit(key, begin, end, [text[begin:end]], fault=NOT_READ)
             continue
         start = _COPIED_START.match(token.content)
         found = found.part(start.end() if start else 0, len(token.content))
         cursor = found.places[-1]
-        for part in _cut(found) if kind == "paragraph_open" else [found]:
+        for part in cut_lines(found) if kind == "paragraph_open" else [found]:
             pieces = _Reader(part, env, kind).read()
             if pieces is not None:
                 yield Unit(key, part.places[0], part.places[-1], pieces)
+            elif any(map(str.isalpha, part.content)):
+                own = text[part.places[0] : part.places[-1]]
+                yield Unit(key, part.places[0], part.places[-1], [own], fault=NOT_READ)
 
 
-def _cut(text: _Text) -> Iterator[_Text]:
-    """Cut a paragraph at lines that are copied; yield also the titles in these.
-
-    Terms and their definitions are separate texts.
-    """
-    start = 0
-    place = 0
-    lines = text.content.splitlines(keepends=True)
-    meanings = [number for number, line in enumerate(lines) if number and _DEFINITION.match(line)]
-    for number, line in enumerate(lines):
-        end = place + len(line)
-        mark = _DEFINITION.match(line) if number in meanings else None
-        if mark is not None or (meanings and number < meanings[0]):
-            if text.content[start:place].strip():
-                yield text.part(start, place - 1)
-            start = place + (mark.end() if mark else 0)
-        if (match := _COPIED_LINE.fullmatch(line)) is not None:
-            if text.content[start:place].strip():
-                yield text.part(start, place - 1)
-            if match["title"]:
-                yield text.part(*(place + one for one in match.span("title")))
-            start = end
-        place = end
-    if start < place:
-        yield text.part(start, place)
-
-
-def _find(text: str, lines: list[int], token: InlineToken, kind: str, cursor: int) -> _Text | None:
+def _find(
+    text: str, lines: list[int], token: InlineToken, kind: str, cursor: int
+) -> PlacedText | None:
     """Find the content of a block: lines of paragraphs end as those of the document do."""
     places: list[int] = []
     place = 0
@@ -185,7 +159,7 @@ def _find(text: str, lines: list[int], token: InlineToken, kind: str, cursor: in
         for character in own:
             places.append(place)
             place += 2 if character == "|" and written is not own and "|" in own else 1
-    return _Text(token.content, text, [*places, place])
+    return PlacedText(token.content, text, [*places, place])
 
 
 @dataclass
@@ -257,7 +231,7 @@ class _Reader:
         kind: of the block.
     """
 
-    def __init__(self, text: _Text, env: dict[str, Any], kind: str) -> None:
+    def __init__(self, text: PlacedText, env: dict[str, Any], kind: str) -> None:
         self._text = text
         self._env = env
         self._kind = kind
@@ -322,9 +296,26 @@ class _Reader:
         self._letters.append(letter)
 
     def _flush(self) -> None:
-        add_text(self._maker, Spelled("".join(self._letters), self._forms))
+        text = "".join(self._letters)
+        place = 0
+        for mark in MARKS.finditer(text):
+            self._add_text(text, place, mark.start())
+            place = mark.end()
+            if mark["keys"]:
+                self._maker.add_copy([mark[0]], mark[0], "")
+                continue
+            sign = mark["sign"]
+            self._maker.add_tag(Token("start", sign, sign), [sign])
+            self._add_text(text, mark.start() + len(sign), mark.end() - len(sign))
+            self._maker.add_tag(Token("end", sign, sign), [sign])
+        self._add_text(text, place, len(text))
         self._letters = []
         self._forms = {}
+
+    def _add_text(self, text: str, start: int, end: int) -> None:
+        forms = {k - start: form for k, form in self._forms.items() if start <= k < end}
+        if start < end:
+            add_text(self._maker, Spelled(text[start:end], forms))
 
     def _take(self) -> None:
         self._flush()
@@ -351,6 +342,6 @@ class _Reader:
         # At the end of a heading the sign would close it, and vanish.
         elif re.search(r"(?<!\\)#\s*\Z", content):
             return None
-        plain = _Text(content, content, range(len(content) + 1))
+        plain = PlacedText(content, content, range(len(content) + 1))
         found = _Reader(plain, self._env, self._kind).read() or []
         return found[0] if len(found) == 1 and isinstance(found[0], Segment) else None

@@ -27,7 +27,12 @@ ACCELERATORS = re.compile(
 
 
 def add_text(
-    maker: Maker, spelled: Spelled, *, is_interface: bool = False, has_copied_tags: bool = True
+    maker: Maker,
+    spelled: Spelled,
+    *,
+    is_interface: bool = False,
+    has_copied_tags: bool = True,
+    signs: str = "",
 ) -> None:
     """Add text to a segment, with its placeholders as copies and its tags as elements.
 
@@ -36,14 +41,18 @@ def add_text(
         spelled: the text.
         is_interface: True if the text may have one accelerator, which is left out.
         has_copied_tags: as for `find_placeholders`.
+        signs: characters that are copied wherever they stand.
     """
     shapes = find_placeholders(spelled.text, has_copied_tags=has_copied_tags)
     found = _with_signs(spelled.text, shapes)
     blocks = block_tags([one.text for one in found])
     each = zip(found, blocks, strict=True)
     marks = [(one.start, one.end, block or one.token) for one, block in each]
+    inside = {place for start, end, _ in marks for place in range(start, end)}
+    for number, sign in enumerate(spelled.text if signs else ""):
+        if sign in signs and number not in inside:
+            marks.append((number, number + 1, None))
     if is_interface:
-        inside = {place for start, end, _ in marks for place in range(start, end)}
         keys = [one for one in ACCELERATORS.finditer(spelled.text) if one.start() not in inside]
         # Of several signs none is surely that of a key: they are text.
         if len(keys) == 1:
@@ -86,10 +95,12 @@ def _with_signs(text: str, found: Iterable[Placeholder]) -> list[Placeholder]:
     return wide
 
 
-def make_segment(spelled: Spelled, syntax: Syntax, *, is_interface: bool = False) -> Segment:
+def make_segment(
+    spelled: Spelled, syntax: Syntax, *, is_interface: bool = False, signs: str = ""
+) -> Segment:
     """Make a segment of a text, as `add_text` reads it."""
     maker = Maker(syntax)
-    add_text(maker, spelled, is_interface=is_interface)
+    add_text(maker, spelled, is_interface=is_interface, signs=signs)
     return maker.take()
 
 

@@ -143,7 +143,7 @@ def _unit(source: Source, start: int, spans: Texts, forms: Sequence[Form], count
             begin, end = forms[number][1]
             before = text[place:begin]
             place = end
-        pieces += [before, *_STRINGS.pieces(text[slice(*own)])]
+        pieces += [before, *_STRINGS.pieces(text[slice(*own)], source.how.languages[1])]
     place = forms[-1][1][1]
     names = {one: _text(source, spans[one]) for one in ("msgctxt", "msgid") if one in spans}
     unit = Unit("|".join(names.values()), start, place, pieces, source.line(key[0]))

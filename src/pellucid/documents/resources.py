@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pellucid.documents.escapes import BACKSLASHES, QUOTED, REFERENCES, Strings
 from pellucid.documents.markup.segments import MARKUP, Piece, Segment, spell
 from pellucid.documents.units import Mark, Source, Unit, indent_before
 from pellucid.documents.xml import Node, read_xml
 from pellucid.languages.codes import are_same_language
-from pellucid.languages.plurals import plural_categories
+from pellucid.languages.plurals import missing_categories
 
 _OTHER = re.compile(r"(\squantity\s*=\s*[\"'])other(?=[\"'])")
 _QUOTE = re.compile(r"(?P<tag><[^<>]*>)|(?P<form>\\.)|(?P<quote>\")|(?P<apostrophe>')", re.DOTALL)
@@ -67,7 +67,8 @@ def read_android(source: Source) -> Iterator[Unit]:
         if own.get("translatable") == "false" or own.get("translate") == "false":
             continue
         items = [node] if node.name == "string" else node.children("item")
-        missing = _missing(items, source.how.languages[1]) if node.name == "plurals" else []
+        there = [item.attributes.get("quantity", "") for item in items]
+        missing = missing_categories(there, source.how.languages[1])
         for number, item in enumerate(items):
             name = own.get("name", "")
             quantity = item.attributes.get("quantity", "")
@@ -89,15 +90,6 @@ def _form_of(document: str, item: Node) -> tuple[re.Match[str], Strings] | None:
         if match is not None:
             return match, strings
     return None
-
-
-def _missing(items: Sequence[Node], target: str) -> list[str]:
-    """List the quantities that the plurals of the target's language have, and these items lack."""
-    there = {item.attributes.get("quantity") for item in items}
-    # Without a form for one it is not a plural of two forms, and nothing is known to be missing.
-    if not target or not {"one", "other"} <= there:
-        return []
-    return [one for one in plural_categories(target) if one not in there]
 
 
 def _copy_of(

@@ -8,16 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pellucid.documents.escapes import QUOTED, Strings, as_utf16
+from pellucid.documents.escapes import BACKSLASHES, QUOTED, Strings, as_utf16
 from pellucid.documents.markup.segments import Piece, Segment
 from pellucid.documents.units import Mark, Source, Unit, indent_before, join_path
-from pellucid.languages.codes import are_same_language
-from pellucid.languages.plurals import plural_categories
+from pellucid.languages.codes import are_same_language, short_code
+from pellucid.languages.plurals import CATEGORIES, missing_categories, num_forms
 
+FORMS = "a plural of two forms may need others"
+_COUNT = re.compile(r"[:%{ ]*(?:count|n)[%} ]*")
+_RANGE = re.compile(r"\{\d|\[\d")
 _STATE = Mark("translated", "needs_review")
 _JSON_PART = re.compile(
     r"\"(?P<text>(?:[^\"\\]|\\.)*)\"|[{}\[\],:]|[^\s{}\[\],:\"]+|\s+", re.DOTALL
 )
+_ESCAPES = {**QUOTED, "\b": "\\b", "\f": "\\f"}
+_ONE_IS_SECOND = ("ar", "sl")
+"""Languages whose form for one has the number 1 in i18next 3; for all others it has 0."""
 _CONTINUED = r"\\(?:\r\n?|\n)[ \t\f]*+"
 _GAP = rf"(?:[ \t\f]|{_CONTINUED})*+"
 # As in Java each line fits, so that the time is linear: no place is tried twice. A backslash at the
@@ -29,6 +35,8 @@ _PROPERTY = re.compile(
     re.DOTALL,
 )
 _MESSAGE = re.compile(r"(?=.*(?:''|\{\d))(?:[^']|'')*", re.DOTALL)
+# The backslash of a name that Swift fills in escapes nothing.
+_NO_SWIFT = rf"(?!\\\((?:[^()\n]|\([^()\n]*+\))++\))(?:{BACKSLASHES})"
 _STRING = re.compile(
     r"\s+|//[^\n]*|/\*.*?\*/"
     r"|(?:\"(?P<key>(?:[^\"\\]|\\.)*)\"|(?P<word>[\w.-]+))\s*=\s*\"(?P<text>(?:[^\"\\]|\\.)*)\"\s*;",
@@ -56,9 +64,8 @@ def read_json(source: Source) -> Iterator[Unit]:
         DataError: it is not JSON, or an object has a key twice.
     """
     described = _check_json(source)
-    categories = plural_categories(source.how.languages[1]) if source.how.languages[1] else []
     name = 0
-    strings = _strings(source, {**QUOTED, "\b": "\\b", "\f": "\\f"})
+    strings = replace(_strings(source, _ESCAPES), is_piped=True)
     own, target = source.how.languages
     path: list[str | int] = []
     is_key = False
@@ -84,35 +91,92 @@ def read_json(source: Source) -> Iterator[Unit]:
                 # The empty segment makes it a unit: without one it would be copied.
                 yield Unit(key, *match.span("text"), [target, Segment()])
             elif not any(isinstance(one, str) and one.startswith("@") for one in path):
-                unit = Unit(key, *match.span("text"), strings.pieces(match["text"]))
+                unit = Unit(key, *match.span("text"), strings.pieces(match["text"], target))
+                unit.doubt = doubt_forms(unit, target)
                 about = described.get(f"@{key}")
                 unit.comment = str(about.get("description", "")) if isinstance(about, dict) else ""
                 yield unit
-                # The form for all other numbers has their number, as new ones must.
-                for one in _missing(described, path, categories):
-                    gap = indent_before(source.text, name)
-                    # A key may have "other" twice, as see_other_other.
-                    begin, _, end = source.text[name : match.start("text")].rpartition("other")
-                    before = f",{gap or ' '}{begin}{one}{end}"
-                    pieces = [before, *strings.pieces(match["text"]), '"']
-                    own_key = key.removesuffix("other") + one
-                    yield Unit(own_key, match.end(), match.end(), pieces, source.line(name))
+                suffix, names = _missing(described, path, target)
+                yield from _copies(source, unit, names, suffix, name, strings)
+
+
+def doubt_forms(unit: Unit, target: str) -> str:
+    """Say that a plural of two forms, ``:count dog|:count dogs``, needs others in a language.
+
+    Laravel and Vue read three forms in different ways, so that none can be added.
+    """
+    parts = unit.segments
+    piped = [one for one in unit.pieces if isinstance(one, str) and one == "|"]
+    copies = [copy for one in parts for copy in one.copies]
+    is_plural = any(map(_COUNT.fullmatch, copies)) and not any(map(_RANGE.match, copies))
+    if len(parts) == 2 and piped and is_plural and num_forms(target) not in (0, 2):
+        return f"{FORMS}: {num_forms(target)} in {target}"
+    return ""
+
+
+def _copies(
+    source: Source,
+    unit: Unit,
+    names: Sequence[tuple[str, str | None]],
+    suffix: str,
+    key: int,
+    strings: Strings,
+) -> Iterator[Unit]:
+    """Make units that stand after another one, for the other forms of its plural.
+
+    Args:
+        source: the document.
+        unit: the last form there.
+        names: what stands for its suffix in each new key, and the text if that is another one.
+        suffix: of its key.
+        key: the place of its key.
+        strings: reads its text.
+    """
+    gap = indent_before(source.text, key)
+    for name, text in names:
+        # A key may have "other" twice, as see_other_other.
+        begin, _, end = source.text[key : unit.start].rpartition(suffix)
+        raw = source.text[unit.start : unit.end] if text is None else json.dumps(text)[1:-1]
+        pieces = [f",{gap or ' '}{begin}{name}{end}", *strings.pieces(raw), '"']
+        place = unit.end + 1
+        own = f"{unit.key.removesuffix(suffix)}{name}"
+        yield Unit(own, place, place, pieces, source.line(key))
 
 
 def _missing(
-    document: Mapping[str, Any], path: Sequence[str | int], categories: Sequence[str]
-) -> list[str]:
-    """List the keys of i18next that the target's plurals need, and that are not there."""
+    document: Mapping[str, Any], path: Sequence[str | int], target: str
+) -> tuple[str, list[tuple[str, str | None]]]:
+    """Find the keys that the target's plurals need next to one, and that are not there.
+
+    Returns:
+        The end of the key, and what stands there in each new one; with the text of a new one if
+        that is not the text of the key.
+    """
     key = path[-1]
-    if not isinstance(key, str) or not key.endswith("_other"):
-        return []
+    if not isinstance(key, str) or not target:
+        return "", []
     inside: Any = document
     for one in path[:-1]:
         inside = inside[one]
+    if not isinstance(inside, dict):
+        return "", []
+    stem, _, suffix = key.rpartition("_")
+    if suffix == "plural" and isinstance(inside.get(stem), str):
+        # Of i18next until version 3, where forms have numbers unless there are two.
+        numbers = range(num_forms(target))
+        first = 1 if short_code(target) in _ONE_IS_SECOND else 0
+        # The only form of a language is that for all numbers.
+        own = None if len(numbers) == 1 else inside[stem]
+        forms = [(str(one), own if one == first else None) for one in numbers]
+        there = {f"{stem}_{one}" for one in numbers} & {*inside}
+        return suffix, [] if len(forms) == 2 or there else forms
     name = key.removesuffix("other")
-    if not isinstance(inside, dict) or f"{name}one" not in inside:
-        return []
-    return [one for one in categories if f"{name}{one}" not in inside]
+    # A plural of i18next has its forms next to others, that of i18n-js its own object.
+    is_own = not name and CATEGORIES.issuperset(inside)
+    if name == key or name.endswith("_ordinal_") or not (is_own or name.endswith("_")):
+        return "", []
+    there = {one.removeprefix(name) for one in inside if one.startswith(name)}
+    return "other", [(one, None) for one in missing_categories(there, target)]
 
 
 def _check_json(source: Source) -> Mapping[str, Any]:
@@ -180,7 +244,7 @@ def read_xcstrings(source: Source) -> Iterator[Unit]:
     if texts is None:
         what = "An .xcstrings file must have strings, but has none"
         source.refuse(0, what, "Take the file that Xcode made.")
-    strings = _strings(source, {**QUOTED, "\b": "\\b", "\f": "\\f"})
+    strings = _strings(source, _ESCAPES)
     for key, entry in texts.members.items():
         should = entry.get("shouldTranslate")
         there = entry.get("localizations") or _Value(0)
@@ -221,12 +285,9 @@ def _localization(text: str, model: _Value, strings: Strings, target: str) -> li
                 place = one.end - 1
         for name, one in value.members.items() if not unit else ():
             write(one)
-            if name != "plural" or "other" not in one.members:
-                continue
-            other = one.members["other"]
-            for category in plural_categories(target):
-                if category in one.members:
-                    continue
+            missing = missing_categories(one.members, target) if name == "plural" else ()
+            for category in missing:
+                other = one.members["other"]
                 # The form for all other numbers stands for the one that the source lacks.
                 last = max(one.members.values(), key=lambda form: form.end)
                 pieces.append(f'{text[place : last.end]}, "{category}" : ')
@@ -276,8 +337,7 @@ def _values(text: str) -> _Value:
 def read_properties(source: Source) -> Iterator[Unit]:
     """Find the texts of a ``.properties`` file.
 
-    Raises:
-        DataError: a key stands twice.
+    Of equal keys Java reads the last one: each is translated, and those after the first reported.
     """
     # No quotes stand around these texts, so that one inside is a sign like others.
     escapes = {sign: form for sign, form in QUOTED.items() if sign != '"'}
@@ -294,9 +354,10 @@ def read_properties(source: Source) -> Iterator[Unit]:
             comment.clear()
         else:
             key = strings.read(match["key"])[1].text
-            _check_once(source, seen, key, match.start("key"))
             form = messages if _MESSAGE.fullmatch(match["text"]) else strings
-            unit = Unit(key, *match.span("text"), form.pieces(match["text"]))
+            target = source.how.languages[1]
+            unit = Unit(key, *match.span("text"), form.pieces(match["text"], target))
+            unit.doubt = _doubt_key(source, seen, unit)
             unit.comment = "\n".join(comment)
             comment.clear()
             yield unit
@@ -306,9 +367,9 @@ def read_strings(source: Source) -> Iterator[Unit]:
     """Find the texts of a ``.strings`` file.
 
     Raises:
-        DataError: a line is not a pair of a key and a text, or a key stands twice.
+        DataError: a line is not a pair of a key and a text.
     """
-    strings = Strings(QUOTED)
+    strings = Strings(QUOTED, _NO_SWIFT)
     seen: dict[str, int] = {}
     place = 0
     while place < len(source.text):
@@ -319,13 +380,14 @@ def read_strings(source: Source) -> Iterator[Unit]:
             source.refuse(place, what, "Correct it, for instance with plutil -lint.")
         if match["text"] is not None:
             key = match["key"] or match["word"] or ""
-            _check_once(source, seen, key, place)
-            yield Unit(key, *match.span("text"), strings.pieces(match["text"]))
+            unit = Unit(key, *match.span("text"), strings.pieces(match["text"]))
+            unit.doubt = _doubt_key(source, seen, unit)
+            yield unit
         place = match.end()
 
 
-def _check_once(source: Source, seen: dict[str, int], key: str, place: int) -> None:
-    if key in seen:
-        what = f"A key must stand once, but {key!r} is that of line {source.line(seen[key])} again"
-        source.refuse(place, what, "Remove one of them.")
-    seen[key] = place
+def _doubt_key(source: Source, seen: dict[str, int], unit: Unit) -> str:
+    """Say that a key stands twice, of which programs read the last one."""
+    line = source.line(unit.start)
+    first = seen.setdefault(unit.key, line)
+    return "" if first == line else f"its key stands twice: also in line {first}"

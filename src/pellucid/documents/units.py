@@ -10,12 +10,16 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from pellucid.documents.markup.segments import Piece, Segment, find_segments
+from pellucid.documents.markup.split_messages import has_message
 from pellucid.errors import DataError
 
 _MOST_LEVELS = 20
 _LONGEST_INDENT = 200
 _LONGEST_KEY = 1000
 """Of the path to a text only so much is kept: each text below a long key repeats it."""
+
+
+MESSAGE = "a message of ICU within a text is not translated"
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Unit:
         comment: what the document tells translators about it.
         context: what tells it from others with the same text, such as ``msgctxt``.
         fault: why it cannot be translated, so that it is copied and reported.
+        doubt: why its translation should be looked at, whatever that is.
     """
 
     key: str
@@ -55,6 +60,7 @@ class Unit:
     comment: str = ""
     context: str = ""
     fault: str = ""
+    doubt: str = ""
 
     def __str__(self) -> str:
         """Write the unit with its translations."""
@@ -70,6 +76,12 @@ class Unit:
         return [one for one in find_segments(own) if not one.is_blank]
 
     @property
+    def copies(self) -> list[str]:
+        """What is copied in its texts."""
+        own = (one for one in self.pieces if not isinstance(one, Mark))
+        return [copy for one in find_segments(own) for copy in one.copies]
+
+    @property
     def has_text(self) -> bool:
         """True if there is something to translate, even if it cannot be."""
         return bool(self.segments or self.fault)
@@ -77,13 +89,14 @@ class Unit:
     @property
     def reason(self) -> str:
         """Why it should be looked at; empty if its codes are surely right."""
-        return self.fault or next((one.reason for one in self.segments if one.reason), "")
+        own = (one.reason for one in self.segments if one.reason)
+        return self.fault or next(own, self.doubt)
 
     @property
     def reasons(self) -> list[str]:
         """Each reason to look at it."""
         doubts = (doubt for one in self.segments for doubt in one.doubts)
-        return [*dict.fromkeys(filter(None, (self.fault, *doubts)))]
+        return [*dict.fromkeys(filter(None, (self.fault, *doubts, self.doubt)))]
 
     @property
     def match(self) -> float:
@@ -151,6 +164,9 @@ class Source:
             # Nothing in it is translated, so that it is copied with what is around it.
             if not unit.fault and not any(isinstance(one, Segment) for one in unit.pieces):
                 continue
+            if any(has_message(copy) for copy in unit.copies):
+                unit.doubt = MESSAGE
+                unit.fault = unit.fault or ("" if unit.segments else MESSAGE)
             # A unit that begins above its text, as at the flags of PO, says its line itself.
             unit.line = unit.line or self.line(unit.start)
             if unit.start > place:

@@ -6,24 +6,27 @@ import json
 import re
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import yaml
 
-from pellucid.documents.escapes import QUOTED, Strings
+from pellucid.documents.escapes import QUOTED, Strings, find_pipes
 from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax, spell
 from pellucid.documents.placeholders import make_segment
+from pellucid.documents.strings import doubt_forms
 from pellucid.documents.units import Source, Unit, join_path
+from pellucid.languages.plurals import CATEGORIES, missing_categories
 
 MOST_BRACKETS = 100
 """Lists and mappings in brackets inside each other."""
 
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _STRINGS = {
-    "'": Strings({"'": "''"}, "''", is_folded=True),
-    '"': Strings(QUOTED, breaks=r"\\\r?\n[ \t]*", is_folded=True),
+    "'": Strings({"'": "''"}, "''", is_folded=True, is_piped=True),
+    '"': Strings(QUOTED, breaks=r"\\\r?\n[ \t]*", is_folded=True, is_piped=True),
 }
-_BLOCK = Strings({}, r"(?!)", is_folded=True)
+_BLOCK = Strings({}, r"(?!)", is_folded=True, is_piped=True)
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types.
@@ -102,25 +105,73 @@ def _units(source: Source, node: Any, path: tuple[str, ...], *, is_flow: bool) -
             what = f"A key must stand once in its mapping, but {name!r} stands twice"
             source.refuse(one[0].start_mark.index, what, "Remove one of them.")
         names.add(name)
-        yield from _units(source, value, (*path, name), is_flow=is_flow or node.flow_style)
+        is_inside = is_flow or bool(node.flow_style)
+        yield from _units(source, value, (*path, name), is_flow=is_inside)
+        if key is not None and name == "other" and isinstance(value, yaml.ScalarNode):
+            yield from _other_forms(source, node, key, value, path, is_flow=is_inside)
+
+
+def _other_forms(
+    source: Source,
+    node: Any,
+    key: yaml.ScalarNode,
+    value: yaml.ScalarNode,
+    path: tuple[str, ...],
+    *,
+    is_flow: bool,
+) -> Iterator[Unit]:
+    """Make the forms that plurals of the target's language need, as Rails has them."""
+    there = [str(one.value) for one, _ in node.value]
+    if not CATEGORIES.issuperset(there):
+        return
+    text = source.text
+    end = value.end_mark.index
+    newline = "\r\n" if "\r\n" in text else "\n"
+    gap = ", " if is_flow else " " * key.start_mark.column
+    # The value of a block ends with its line.
+    if not is_flow and text[end - 1] != "\n":
+        gap = f"{newline}{gap}"
+    for one in missing_categories(there, source.how.languages[1]):
+        own = _unit(source, value, join_path((*path, one)), is_flow=is_flow)
+        raw = text[key.start_mark.index : value.start_mark.index].replace("other", one, 1)
+        own.line = source.line(own.start)
+        own.pieces = [f"{gap}{raw}", *own.pieces]
+        own.start = end
+        own.end = end
+        yield own
 
 
 def _unit(source: Source, node: yaml.ScalarNode, key: str, *, is_flow: bool) -> Unit:
     start = node.start_mark.index
     end = node.end_mark.index
     raw = source.text[start:end]
+    target = source.how.languages[1]
     if node.style in _STRINGS:
-        pieces = [raw[0], *_STRINGS[node.style].pieces(raw[1:-1]), raw[-1]]
+        pieces = [raw[0], *_STRINGS[node.style].pieces(raw[1:-1], target), raw[-1]]
     elif node.style in ("|", ">"):
-        pieces = _read_block(raw, node.style)
+        pieces = _read_block(raw, node.style, target)
     else:
-        read = partial(_read_plain, is_flow=is_flow)
+        pieces = _read_parts(raw, is_flow=is_flow)
+    unit = Unit(key, start, end, pieces)
+    unit.doubt = doubt_forms(unit, target)
+    return unit
+
+
+def _read_parts(raw: str, *, is_flow: bool) -> list[Piece]:
+    """Read a text without quotes: as a whole, or the forms of a plural, which get none."""
+    read = partial(_read_plain, is_flow=is_flow)
+    pipes = find_pipes(raw)
+    if not pipes:
         syntax = Syntax({}, finish=partial(_quote, is_flow=is_flow), read=read)
-        pieces = [make_segment(Spelled(raw), syntax)]
-    return Unit(key, start, end, pieces)
+        return [make_segment(Spelled(raw), syntax)]
+    pieces: list[Piece] = [make_segment(Spelled(raw[: pipes[0]]), Syntax({}, read=read))]
+    inner = Syntax({}, read=partial(_read_inner, is_flow=is_flow))
+    for pipe, end in pairwise([*pipes, len(raw)]):
+        pieces += ["|", make_segment(Spelled(raw[pipe + 1 : end]), inner)]
+    return pieces
 
 
-def _read_block(raw: str, style: str) -> list[Piece]:
+def _read_block(raw: str, style: str, target: str) -> list[Piece]:
     """Read the lines of a block, or its paragraphs if lines are folded."""
     head, newline, body = raw.partition("\n")
     pieces: list[Piece] = [head + newline]
@@ -128,7 +179,7 @@ def _read_block(raw: str, style: str) -> list[Piece]:
     # Only a run of white space as a whole is tried, for the time to be linear.
     for part in re.split(rf"((?<!\s)(?={end_of_part})\s++)", body):
         start, own, end = part.partition(part.strip()) if part.strip() else (part, "", "")
-        pieces += [start, *_BLOCK.pieces(own), end]
+        pieces += [start, *_BLOCK.pieces(own, target), end]
     return pieces
 
 
@@ -148,6 +199,12 @@ def _load(written: str, *, is_flow: bool) -> str | None:
 def _read_plain(written: str, *, is_flow: bool) -> Segment | None:
     text = _load(written, is_flow=is_flow)
     return None if text is None else make_segment(Spelled(text), Syntax({}))
+
+
+def _read_inner(written: str, *, is_flow: bool) -> Segment | None:
+    """Read what is not the beginning of a text, which other signs may begin."""
+    text = _load(f"x|{written}", is_flow=is_flow)
+    return None if text is None else make_segment(Spelled(text[2:]), Syntax({}))
 
 
 def _quote(segment: Segment, written: str, *, is_flow: bool) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+
 from pellucid.languages.codes import read_tag
 
 _CATEGORIES = {
@@ -16,6 +19,8 @@ _CATEGORIES = {
     "zero one two few many other": "ar cy",
 }
 """CLDR 46. All others have a form for one and one for others."""
+
+CATEGORIES = frozenset(("zero", "one", "two", "few", "many", "other"))
 
 _SLAVIC = "n%10>=2 && n%10<=4 && (n%100<12 || n%100>14) ? 1 : 2"
 _RULES = {
@@ -41,6 +46,25 @@ def plural_categories(code: str) -> list[str]:
     language = read_tag(code).language
     found = (names for names, own in _CATEGORIES.items() if language in own.split())
     return next(found, "one other").split()
+
+
+def missing_categories(there: Collection[str], target: str) -> list[str]:
+    """List the categories that plurals of a language have, and a document's forms lack.
+
+    Args:
+        there: the names of the forms. Without both ``one`` and ``other`` nothing is known to be
+            missing.
+        target: the code of the language; empty if unknown.
+    """
+    if not target or not {"one", "other"} <= {*there}:
+        return []
+    return [one for one in plural_categories(target) if one not in there]
+
+
+def num_forms(code: str) -> int:
+    """Return the number of forms that gettext has for a language; 0 if it is not known."""
+    found = re.match(r"nplurals=(\d)", plural_rule(code))
+    return int(found[1]) if found else 0
 
 
 def plural_rule(code: str) -> str:

@@ -8,18 +8,23 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pellucid.decode.constraints.term_reports import doubts_about, find_used
 from pellucid.documents.markup.segments import Element, Segment, Syntax
 from pellucid.errors import DataError
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.parts import Parts
 from pellucid.serve.queue.tasks import Text, Translate, estimate_tokens
+from pellucid.translate.constraints import constraints_of
 
 if TYPE_CHECKING:
+    from pellucid.decode.constraints.glossary import Glossary
+    from pellucid.decode.constraints.terms import UsedTerm
     from pellucid.serve.worker.document_worker import Described
     from pellucid.translate.links.document_texts import Asking, DocumentText, Key, TextsAsked
     from pellucid.translate.results import Translation
 
     Translations = Mapping[Key, Translation]
+    Used = tuple[UsedTerm, ...]
 
 
 @dataclass(frozen=True)
@@ -34,19 +39,26 @@ class _Read:
     text: str
     texts: Sequence[DocumentText]
 
-    def rows(self, found: Translations) -> Sequence[Sequence[object]]:
-        """List the translations of the texts as the worker takes them."""
+    def rows(
+        self, found: Translations, glossary: Glossary | None
+    ) -> tuple[Sequence[Sequence[object]], Sequence[Used]]:
+        """List the translations of the texts as the worker takes them, and the terms of each."""
         from pellucid.translate.links.document_texts import doubt_of
 
         rows: list[Sequence[object]] = []
+        terms: list[Used] = []
         for text in self.texts:
             one = found[text.key]
+            source = text.segment.text.strip()
             if one.error is not None:
                 rows.append(((), [], one.error))
+                terms.append(find_used(glossary, source, "", one.terms))
                 continue
             answers = [(best.text, best.words, best.alignment) for best in one.hypotheses]
-            rows.append((one.source_words, answers, doubt_of(one)))
-        return rows
+            used = find_used(glossary, source, one.text, one.terms)
+            rows.append((one.source_words, answers, next(iter(doubts_about(used)), doubt_of(one))))
+            terms.append(used)
+        return rows, terms
 
 
 @dataclass(frozen=True)
@@ -56,10 +68,12 @@ class WrittenDocument:
     Attributes:
         text: the document; an archive is in Base64.
         unsure: of the texts to look at the line, the key and the reason.
+        terms: of a glossary, those of each text, in their order.
     """
 
     text: str
     unsure: Sequence[tuple[int, str, str]]
+    terms: Used = ()
 
 
 def as_answer(unsure: Sequence[tuple[int, str, str]]) -> dict[str, object]:
@@ -75,6 +89,7 @@ async def translate_documents(
     form: str = "html",
     *,
     keeps_faulty: bool = False,
+    glossary: Glossary | None = None,
 ) -> list[WrittenDocument]:
     """Translate documents, keeping their tags.
 
@@ -84,6 +99,7 @@ async def translate_documents(
         documents: fragments or whole documents.
         form: the name of their format.
         keeps_faulty: True to leave a sentence that cannot be translated as it is.
+        glossary: terms that translations should hold.
 
     Raises:
         Problem: 400, a sentence cannot be translated, or a document is not of its format; 413, it
@@ -99,15 +115,21 @@ async def translate_documents(
             read.append(_Read(one, await asyncio.to_thread(_texts, described)))
     except DataError as error:
         raise Problem(400, f"Invalid request: {error}") from None
-    found = await _translate(parts, task, [one for document in read for one in document.texts])
+    texts = [one for document in read for one in document.texts]
+    found = await _translate(parts, task, texts, glossary)
     fault = next((one.error for one in found.values() if one.error is not None), None)
     if fault is not None and not keeps_faulty:
         raise Problem(400, f"Cannot translate text: {fault}")
     written = []
     for document in read:
-        rows = await asyncio.to_thread(document.rows, found)
-        answer = await worker.write(document.text, form, languages, rows)
-        written.append(WrittenDocument(*answer))
+        rows, terms = await asyncio.to_thread(document.rows, found, glossary)
+        text, unsure, places = await worker.write(document.text, form, languages, rows)
+        used: list[UsedTerm] = []
+        for number, is_written in places if glossary else ():
+            own = document.texts[number].segment.text.strip()
+            # Where the source stayed, no term is written.
+            used += terms[number] if is_written else find_used(glossary, own, "", terms[number])
+        written.append(WrittenDocument(text, unsure, tuple(used)))
     return written
 
 
@@ -125,7 +147,9 @@ def _texts(described: Sequence[Described]) -> list[DocumentText]:
     return found
 
 
-async def _translate(parts: Parts, task: Translate, texts: Sequence[DocumentText]) -> Translations:
+async def _translate(
+    parts: Parts, task: Translate, texts: Sequence[DocumentText], glossary: Glossary | None
+) -> Translations:
     """Translate texts as the command does, together with what others ask of the model."""
     from pellucid.translate.links.document_texts import wide_search
 
@@ -152,7 +176,8 @@ async def _translate(parts: Parts, task: Translate, texts: Sequence[DocumentText
             treatment=tuple(treatment.items()),
             align=task.align if asked.is_linked else None,
         )
-        found = await parts.translate(own, [*map(Text, asked.texts)])
+        constraints = (constraints_of(one, "", (), (), (), glossary) for one in asked.texts)
+        found = await parts.translate(own, [*map(Text, asked.texts, constraints)])
 
 
 def _next(

@@ -9,6 +9,7 @@ import enum
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -238,3 +239,9 @@ async def _read_body(request: Request, kind: Any) -> Any:
                 f"The body has {error.error_count():,} faults. See /openapi.json for its fields.",
             ) from None
         raise refuse_body(error.errors(include_url=False), [*kind.model_fields]) from None
+
+
+# Each makes a route of LibreTranslate: for facts, for holders of a key, and for work.
+libre_fact = partial(Operation, "GET", need=Need.NOTHING, refusals=DOOR, tag="LibreTranslate")
+libre_keyed = partial(Operation, "POST", need=Need.KEY_IN_BODY, refusals=DOOR, tag="LibreTranslate")
+libre_work = partial(libre_keyed, is_work=True, refusals=(*DOOR, *WORK))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -12,10 +12,12 @@ from pellucid.bundle import Bundle
 from pellucid.config import ModelConfig
 from pellucid.decode.attending import attend_in_c
 from pellucid.inside.align.link_views import PairMaps, View
+from pellucid.languages.function_words import is_function_word
 from pellucid.native.engine import NativeEngine
 from pellucid.text.token_words import source_pieces, words_of_tokens
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.text.tokenizers.whole_words import without_joiner, word_cutter
+from pellucid.translate.results import HESITANT
 
 if TYPE_CHECKING:
     from pellucid.decode.decoder import Decoder
@@ -188,48 +190,108 @@ def is_stuck(
     return max(map(attended.count, attended)) >= _STUCK * len(attended)
 
 
+class GivenPair(NamedTuple):
+    """A source and its translation.
+
+    Attributes:
+        source: the text.
+        source_ids: its tokens, ``</s>`` included.
+        target_ids: those of the translation.
+        logs: the log-probability of each of these.
+    """
+
+    source: str
+    source_ids: Sequence[int]
+    target_ids: Sequence[int]
+    logs: Sequence[float]
+
+
 def unlinked_words(
     reader: AttentionReader,
     place: tuple[int, int],
     convention: Literal["predicts", "reads"],
-    pairs: Sequence[tuple[str, Sequence[int], Sequence[int]]],
+    pairs: Sequence[GivenPair],
 ) -> list[tuple[str, ...]]:
     """List the words of each source that no word of its translation is linked to.
 
     A row that predicts a mark links nothing: *I want to go.* as *Je veux.* has such a row, and its
     weight rests on what was not said.
 
+    A row that predicts another token than the model expects attends to what it expects. After a
+    word that is lost, it is that word which the row attends to, and the word that it writes has no
+    link: of *The mice were big* as *Les étaient grandes*, *mice* is named, and not *were*.
+
+    Words such as *on* in *put on* often have no counterpart, so that they count only next to other
+    words, or if the model hesitated.
+
     Args:
         reader: computes attention.
         place: the layer and the head that were taught word links.
         convention: the token that a row of that head counts for.
-        pairs: a source, its tokens with ``</s>``, and those of its translation.
+        pairs: sources and translations.
     """
     found: list[tuple[str, ...]] = [()] * len(pairs)
     tokenizer = reader.tokenizer
+    language = "" if reader.bundle is None else reader.bundle.config.languages.source
     layer, head = place
     # The row that reads the start token, or predicts `</s>`, counts for no word.
     rows = slice(1, None) if convention == "reads" else slice(-1)
-    for index, weights_NHTS in reader.read([pair[1:] for pair in pairs]):
-        source, source_ids, target_ids = pairs[index]
+    for index, weights_NHTS in reader.read([pair[1:3] for pair in pairs]):
+        source, _, target_ids, logs = pair = pairs[index]
         column = list(reader.config.attending_layers).index(layer)
-        targets = tokenizer.target_tokens(target_ids)
-        of_words = [row for row, token in enumerate(targets) if any(map(str.isalnum, token))]
         weights_TS = weights_NHTS[column, head, rows]
-        most_S = weights_TS[[r for r in of_words if r < len(weights_TS)]].max(axis=0, initial=0.0)
-        tokens = tokenizer.source_tokens(source_ids)
-        most: dict[int, float] = {}
-        for token, words in enumerate(words_of_tokens(tokenizer, "source", source, source_ids)):
-            # A mark may be left out.
-            for word in words if any(map(str.isalnum, tokens[token])) else ():
-                # A word is linked if one of its tokens is.
-                most[word] = max(most.get(word, 0.0), float(most_S[token]))
-        pieces = source_pieces(tokenizer, source)
+        targets = tokenizer.target_tokens(target_ids)[: len(weights_TS)]
+        of_words = [row for row, token in enumerate(targets) if any(map(str.isalnum, token))]
+        hesitant = [row for row in of_words if logs[row] < HESITANT]
+        most = _most_on_words(tokenizer, pair, weights_TS[of_words])
         if min(most.values(), default=1.0) >= _LEAST_LINK:
             continue
-        unlinked = [word for word, weight in most.items() if weight < _CLEAR_LINK]
+        unlinked = {word for word, weight in most.items() if weight < _CLEAR_LINK}
+        if convention == "predicts" and hesitant:
+            sure = _most_on_words(tokenizer, pair, weights_TS[[*{*of_words} - {*hesitant}]])
+            unlinked = _without_followers(unlinked, sure, len(hesitant))
         # Pieces end at spaces, so a mark may still be attached to its word.
-        found[index] = tuple(pieces[word].strip(_MARKS) for word in unlinked)
+        pieces = source_pieces(tokenizer, source)
+        words = [pieces[word].strip(_MARKS) for word in sorted(unlinked)]
+        if hesitant or not all(is_function_word(word, language) for word in words):
+            found[index] = tuple(words)
+    return found
+
+
+def _most_on_words(
+    tokenizer: Tokenizer, pair: GivenPair, weights_TS: np.ndarray
+) -> dict[int, float]:
+    """Find the largest weight that some rows put on each word of a source."""
+    most_S = weights_TS.max(axis=0, initial=0.0)
+    tokens = tokenizer.source_tokens(pair.source_ids)
+    most: dict[int, float] = {}
+    owners = words_of_tokens(tokenizer, "source", pair.source, pair.source_ids)
+    for token, words in enumerate(owners):
+        # A mark may be left out.
+        for word in words if any(map(str.isalnum, tokens[token])) else ():
+            # A word is linked if one of its tokens is.
+            most[word] = max(most.get(word, 0.0), float(most_S[token]))
+    return most
+
+
+def _without_followers(unlinked: set[int], sure: Mapping[int, float], most: int) -> set[int]:
+    """Name the words that only rows of unexpected tokens attend to, and not those after them.
+
+    Args:
+        unlinked: the words that no row attends to.
+        sure: the weight that each word gets from all other rows.
+        most: the number of such rows: more words than these write are lost.
+    """
+    found = set(unlinked)
+    for word in sorted(sure):
+        if sure[word] >= _CLEAR_LINK or word in unlinked:
+            continue
+        found.add(word)
+        after = word + 1
+        while after in unlinked:
+            after += 1
+        if after - word - 1 <= most:
+            found.difference_update(range(word + 1, after))
     return found
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pellucid.arguments import check_kind, check_phrases, check_text, refuse
-from pellucid.decode.constraints.request import Constraints, LineConstraints
+from pellucid.decode.constraints.request import Constraints, LineConstraints, glossary_in
 from pellucid.decode.constraints.terms import UsedTerm, check_terms
 from pellucid.errors import not_together
+from pellucid.languages.codes import find_language
 from pellucid.text.word_forms import Match
 
 if TYPE_CHECKING:
@@ -122,19 +123,30 @@ def _read_glossary(given: GivenGlossary, match: Match) -> Glossary:
     return load_glossary(*paths, match=match)
 
 
-def fit_glossary(glossary: Glossary, tokenizer: Tokenizer, languages: ModelLanguages) -> Glossary:
+def fit_glossary(
+    glossary: Glossary, tokenizer: Tokenizer, languages: ModelLanguages, to: str | None = None
+) -> Glossary:
     """Fit a glossary to a model.
 
     Args:
         glossary: the terms.
         tokenizer: of the model, which cannot write every letter.
         languages: of the model, whose forms of words are found.
+        to: the languages of a call, as `direction` joins them.
+
+    Raises:
+        DataError: the glossary is a term base without these languages.
     """
+    source, _, target = (to or "").rpartition(":")
+    # A person may write French for fr.
+    source = find_language(source) or source
+    target = find_language(target) or target
 
     def can_write(term: str) -> bool:
         return tokenizer.config.unk_id not in tokenizer.encode_target(term)
 
-    return glossary.for_languages((languages.source, languages.target), can_write)
+    known = (source or languages.source, target or languages.target)
+    return glossary.for_languages(known, can_write)
 
 
 def constraints_of(
@@ -200,5 +212,5 @@ def used_terms(constraints: LineConstraints, text: str, translation: str) -> tup
         text: that has the terms.
         translation: of the text.
     """
-    one = constraints if isinstance(constraints, Constraints) else constraints[0]
-    return () if one.glossary is None else check_terms(one.glossary.terms_for(text), translation)
+    glossary = glossary_in(constraints)
+    return () if glossary is None else check_terms(glossary.terms_for(text), translation)

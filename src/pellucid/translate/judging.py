@@ -16,7 +16,7 @@ from pellucid.config import DecodingConfig
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.text.learned import LearnedText
 from pellucid.translate.preparing import Ready
-from pellucid.translate.results import Flag, Translation
+from pellucid.translate.results import HESITANT, Flag, Translation
 
 if TYPE_CHECKING:
     from pellucid.translate.attended_words import AttentionReader
@@ -41,10 +41,8 @@ MOST_REPLAYED = 16
 """Translations of one call whose attention is computed, the least certain ones."""
 
 # Both are cheap to check, and spare most translations the computation of attention.
-# exp(-1) is the 37 % that docs/guides/translating.md names.
 FEWER_WORDS = 2
-HESITANT = -1.0
-"""Words less than in the source, and the log-probability of a token, from which links are read."""
+"""Words less than in the source, from which links are read; or with a token below `HESITANT`."""
 _PART = re.compile(r"[^\W_]+")
 MOST_LINKED = 512
 """Translations of one call whose links are read, the shortest ones."""
@@ -208,12 +206,15 @@ def add_partial(
         head: the layer and the head that were taught word links.
         convention: the token that a row of that head counts for.
     """
-    from pellucid.translate.attended_words import unlinked_words
+    from pellucid.translate.attended_words import GivenPair, unlinked_words
 
     places = [(index, place) for _, index, place in heapq.nsmallest(MOST_LINKED, short)]
-    pairs = [
-        (lines[i].parts[k], lines[i].requests[k].source_ids, found[i][k][0].ids) for i, k in places
-    ]
+    pairs = []
+    for i, k in places:
+        best = found[i][k][0]
+        source_ids = lines[i].requests[k].source_ids
+        logs = best.token_log_probabilities
+        pairs.append(GivenPair(lines[i].parts[k], source_ids, best.ids, logs))
     unlinked = unlinked_words(reader, head, convention, pairs)
     for (index, _), words in zip(places, unlinked, strict=True):
         if words:

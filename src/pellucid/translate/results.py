@@ -12,6 +12,10 @@ from pellucid.decode.constraints.terms import UsedTerm
 from pellucid.text.sentences import join_parts
 from pellucid.wording.other_names import no_attribute
 
+# exp(-1) is the 37 % that docs/guides/translating.md names.
+HESITANT = -1.0
+"""The log-probability below which a token is not what the model expects."""
+
 Flag = Literal[
     "repeats", "long", "unfinished", "stuck", "empty", "invented", "unsure", "reordered", "partial"
 ]

@@ -174,8 +174,8 @@ class TextTranslator(LoadedModel):
         chosen = self if changes is None else self.changed(changes)
         how = {"clean": clean, "split": split, "unknown": unknown, "retry": retry}
         given = Phrases.read(prefix, forbid, require, glossary, constraints, glossary_match)
-        phrases = chosen._fit(given)
         to = direction(source_language, to)
+        phrases = chosen._fit(given, to)
         lines = chosen._line_translation(how, align, to, batch_tokens, options)
         if isinstance(texts, str):
             return lines.translate([texts], phrases.for_texts([texts]))[0]
@@ -184,11 +184,11 @@ class TextTranslator(LoadedModel):
         several = list_texts("texts", texts)
         return lines.translate(several, phrases.for_texts(several))
 
-    def _fit(self, phrases: Phrases) -> Phrases:
+    def _fit(self, phrases: Phrases, to: str | None) -> Phrases:
         """Put the terms of a glossary into the forms of the source language."""
         if phrases.glossary is None:
             return phrases
-        fitted = fit_glossary(phrases.glossary, self.tokenizer, self.languages)
+        fitted = fit_glossary(phrases.glossary, self.tokenizer, self.languages, to)
         return replace(phrases, glossary=fitted)
 
     def _line_translation(
@@ -258,11 +258,11 @@ class TextTranslator(LoadedModel):
         given = Phrases.read(
             prefix, forbid, require, glossary, as_list(constraints), glossary_match
         )
-        phrases = self._fit(given)
+        to = direction(source_language, to)
+        phrases = self._fit(given, to)
         refuse_several(options, "stream")
         check_kind("split", split, Splitting)
         how = Treatment(clean, split)
-        to = direction(source_language, to)
         line, hidden, config = self._prepare_line(text, phrases, how, to, options)
         writer = TranslationWriter(
             self.attention_reader(),

@@ -178,6 +178,9 @@ def test_messages_of_qt_and_fluent_are_read_and_the_rest_is_copied() -> None:
     assert translate("qt", QT.format(forms)) == QT.format(made)
     texts = ("a dog\n    of it", "a title", "you have", "a mail", "mails")
     written = FLUENT.format(*(one.upper() for one in texts))
+    # French has a form for millions.
+    many = "   *[other] { $n } MAILS"
+    written = written.replace(many, f"    [many] {{ $n }} MAILS\n{many}")
     assert translate("fluent", FLUENT.format(*texts)) == written
     with pytest.raises(DataError, match=r"\(language\) must be fr, but is de"):
         translate("qt", '<TS language="de"></TS>')
@@ -343,3 +346,152 @@ def test_words_that_are_copied_keep_their_tags() -> None:
     (segment,) = (one for unit in parts if isinstance(unit, Unit) for one in unit.segments)
     write_segment(segment, [GivenTranslation("猫是红", ["猫是红"], [(0, 0)])], ["猫是红"])
     assert "".join(map(str, parts)) == '{"a": "猫<b>是</b>红"}'
+
+
+def test_equal_keys_are_translated_and_reported() -> None:
+    written, reasons = capitals.translate("properties", "a=one\nb=two\na = three\n")
+    assert written == "a=ONE\nb=TWO\na = THREE\n"
+    assert reasons == {"a": "its key stands twice: also in line 1"}
+    written, reasons = capitals.translate("strings", '"a" = "one";\n"a" = "two";\n')
+    assert written == '"a" = "ONE";\n"a" = "TWO";\n'
+    assert reasons == {"a": "its key stands twice: also in line 1"}
+
+
+def test_names_that_swift_fills_in_are_kept() -> None:
+    document = r'"a" = "Hi \(name), \(list.map(f).count) of \"all\" \(";' + "\n"
+    written, reasons = capitals.translate("strings", document)
+    assert written == r'"a" = "HI \(name), \(list.map(f).count) OF \"ALL\" \(";' + "\n"
+    assert not reasons
+
+
+BLOCKS = {
+    "MkDocs": """---
+title: A dog
+icon: material/dog
+---
+
+# A house { #house .big }
+
+!!! note "A title"
+    A fish.
+
+    - A bird
+
+        ```py
+        dog = 1
+        ```
+
+    === "C++"
+
+        A tab.
+
+Not in it.
+
+--8<-- "includes/dog.md"
+
+::: package.module.dog
+    options:
+      show_source: false
+
+/// admonition | A caption
+A text.
+///
+
+*[HTML]: A language
+*[CSS]: A style
+
+A key ++ctrl+alt+c++, ^^A word^^, ==A mark==; 1 == 2.
+""",
+    "MDX": """import {Dog} from './dog'
+
+<Tabs groupId="os">
+<TabItem value="win" label="A house">
+
+A text.
+
+</TabItem>
+</Tabs>
+
+<Card
+  title="A card"
+  href="/dog"
+  values={[{label: 'A tab', value: 'x'}]}
+>
+  A fish.
+</Card>
+
+:::note[A title]
+
+A bird.
+
+:::
+
+:::tip A tip
+
+{/* not shown */}
+""",
+    "MyST": """(target-label)=
+# A dog
+
+```{note}
+A text.
+```
+
+````{admonition} A title
+:class: tip
+A fish.
+
+```{code-block} python
+dog = 1
+```
+````
+
+```{figure} dog.png
+---
+name: dog
+---
+A caption.
+```
+
+:::{warning}
+A bird.
+:::
+
+```{toctree}
+index
+```
+""",
+    "Hugo": """+++
+title = "A \\"dog\\""
+weight = "ten"
++++
+
+{{< figure src="dog.jpg" title="A fish" >}}
+
+{{% notice tip %}}
+A text.
+{{% /notice %}}
+
+{{< tabs >}}{{< tab x >}}
+A bird {{< ref "page.md" >}}
+{{< tab "x" >}}A tab{{< /tab >}}
+""",
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_of_site_generators_are_read_and_their_code_is_copied(name: str) -> None:
+    document = BLOCKS[name]
+    wanted = re.sub(
+        r'(?<![\w])(?:A \\"dog\\"|A [a-z]+|Not in it)', lambda one: one[0].upper(), document
+    )
+    written, reasons = capitals.translate("markdown", document)
+    assert written == wanted
+    assert not reasons
+
+
+def test_block_of_markdown_that_cannot_be_read_is_reported() -> None:
+    document = "- <div>a dog\n  in a list</div>\n\na cat\n\n- <hr>\n"
+    written, reasons = capitals.translate("markdown", document)
+    assert written == document.replace("a cat", "A CAT")
+    assert reasons == {"line 1": "this block of Markdown cannot be read, so that it stays"}

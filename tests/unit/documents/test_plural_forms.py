@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import polib
 import pytest
+import yaml
 from capitals import translate
 
 from pellucid.languages.plurals import plural_categories, plural_rule
@@ -89,3 +90,163 @@ def test_rules_have_as_many_forms_as_their_languages_have_categories() -> None:
         fractions = target in ("ru", "pl", "cs", "lt")
         count = len(names) - fractions
         assert plural_rule(target).startswith(f"nplurals={count};")
+
+
+RAILS = """en:
+  dogs:
+    one: one dog
+    other: "%{count} dogs" # all
+  cats:
+    zero: no cats
+    one: one cat
+    other: |
+      %{count} cats
+
+      and more
+  flow: {one: a dog, other: "%{count} dogs"}
+  list:
+    - other: y dogs
+      one: x dog
+  order: {one: first, other: second, third: third}
+"""
+
+
+@pytest.mark.parametrize(("target", "more"), [("ru", ["few", "many"]), ("de", [])])
+def test_rails_gets_the_forms_that_its_language_has(target: str, more: list[str]) -> None:
+    for document in (RAILS, RAILS.replace("\n", "\r\n")):
+        written, _ = translate("yaml", document, target=target)
+        found = yaml.safe_load(written)[target]
+        assert found["dogs"] == {
+            "one": "ONE DOG",
+            **dict.fromkeys(["other", *more], "%{count} DOGS"),
+        }
+        assert found["cats"]["zero"] == "NO CATS"
+        both = [found["cats"][one] for one in ("other", *more)]
+        assert both == ["%{count} CATS\n\nAND MORE\n"] * len(both)
+        assert [*found["flow"]] == ["one", "other", *more]
+        assert {*found["list"][0]} == {"one", "other", *more}
+        assert [*found["order"]] == ["one", "other", "third"]
+        assert ("\r\n" in document) == ("\n" not in written.replace("\r\n", ""))
+
+
+OLD_I18NEXT = """{
+  "n": "{{count}} dog",
+  "n_plural": "{{count}} dogs",
+  "plural": "a",
+  "_plural": "b",
+  "in": { "one": "a cat", "other": "{{count}} cats" },
+  "m_ordinal_one": "{{count}}st",
+  "m_ordinal_other": "{{count}}th"
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "forms"),
+    [
+        ("ru", ["DOG", "DOGS", "DOGS"]),
+        ("ar", ["DOGS", "DOG", "DOGS", "DOGS", "DOGS", "DOGS"]),
+        ("ja", ["DOGS"]),
+        ("fr", []),
+    ],
+)
+def test_i18next_3_gets_numbered_forms(target: str, forms: list[str]) -> None:
+    written, _ = translate("json", OLD_I18NEXT, target=target)
+    found = json.loads(written)
+    more = {f"n_{number}": f"{{{{count}}}} {form}" for number, form in enumerate(forms)}
+    assert {one: text for one, text in found.items() if one[:2] == "n_"} == {
+        "n_plural": "{{count}} DOGS",
+        **more,
+    }
+    assert {*found["in"]} == {"one", "other", *plural_categories(target)}
+    assert [one for one in found if one[0] == "m"] == ["m_ordinal_one", "m_ordinal_other"]
+    assert (found["plural"], found["_plural"]) == ("A", "B")
+    # A file that has the forms keeps them.
+    again, _ = translate("json", written, target=target)
+    assert again == written
+
+
+def test_fluent_gets_the_variants_that_its_language_has() -> None:
+    document = (
+        "dogs = { $n ->\n    [0] none\n    [one] one dog\n   *[other] { $n } dogs\n"
+        "        sleep\n}\n"
+        "    .title = { $n ->\n        [one] a\n       *[other] b\n    }\n"
+        "mac = { PLATFORM() ->\n    [macos] one\n   *[other] all\n}\n"
+    )
+    written, _ = translate("fluent", document, target="ru")
+    new = "".join(f"    [{one}] {{ $n }} DOGS\n        SLEEP\n" for one in ("few", "many"))
+    assert f"    [one] ONE DOG\n{new}   *[other] {{ $n }} DOGS" in written
+    assert "        [one] A\n        [few] B\n        [many] B\n       *[other] B\n" in written
+    assert "[macos] ONE\n   *[other] ALL" in written
+    assert "[few]" not in translate("fluent", document, target="de")[0]
+
+
+PLURAL = "{n, plural, =0 {no dogs} one {# dog} other {the # dogs of {who}}}"
+
+
+@pytest.mark.parametrize("name", ["json", "properties", "yaml", "po"])
+def test_texts_of_messages_are_translated_with_the_forms_of_the_language(name: str) -> None:
+    documents = {
+        "json": f'{{"a": "{PLURAL}"}}',
+        "properties": f"a={PLURAL}",
+        "yaml": f"a: '{PLURAL}'",
+        "po": f'msgid "{PLURAL}"\nmsgstr ""\n',
+    }
+    written, reasons = translate(name, documents[name], target="ru")
+    more = "".join(f" {one} {{THE # DOGS OF {{who}}}}" for one in ("few", "many"))
+    assert f"=0 {{NO DOGS}} one {{# DOG}} other {{THE # DOGS OF {{who}}}}{more}}}" in written
+    assert not reasons
+
+
+def test_messages_are_read_inside_each_other_and_reported_between_words() -> None:
+    inner = "{n, plural, one {a cat} other {# cats}}"
+    document = json.dumps(
+        {
+            "nested": f"{{g, select,\n male {{He has {inner}}}\n female {{{inner}}} other {{}}}}",
+            "within": f"You have {inner}.",
+            "broken": "{n, plural, one {a cat} other {# cats}",
+            "offset": "{n, plural, offset:1 =1 {you} other {you and # others}}",
+        }
+    )
+    written, reasons = translate("json", document, target="fr")
+    found = json.loads(written)
+    assert found["nested"] == (
+        f"{{g, select,\n male {{HE HAS {inner}}}\n female "
+        "{{n, plural, one {A CAT} other {# CATS} many {# CATS}}} other {}}"
+    )
+    assert found["within"] == f"YOU HAVE {inner}."
+    assert found["offset"] == "{n, plural, offset:1 =1 {YOU} other {YOU AND # OTHERS}}"
+    said = "a message of ICU within a text is not translated"
+    assert reasons["nested"] == reasons["within"] == said
+    assert reasons.keys() - {"broken"} == {"nested", "within"}
+
+
+def test_forms_between_bars_are_texts_and_reported_where_a_language_needs_others() -> None:
+    document = json.dumps(
+        {
+            "laravel": "one dog|:count dogs",
+            "ranges": "{0} no dogs|[1,19] some dogs|[20,*] many dogs",
+            "one": "{1} :count dog|[2,*] :count dogs",
+            "symfony": "{1} one cat|[2,5[ a few|]4,Inf[ %count% cats",
+            "vue": "no cats | {n} cat | {count} cats",
+            "title": "Home | Shop",
+            "text": "{name|upper} or (this|that) || `a|b`",
+        }
+    )
+    written, reasons = translate("json", document, target="ru")
+    assert json.loads(written) == {
+        "laravel": "ONE DOG|:count DOGS",
+        "ranges": "{0} NO DOGS|[1,19] SOME DOGS|[20,*] MANY DOGS",
+        "one": "{1} :count DOG|[2,*] :count DOGS",
+        "symfony": "{1} ONE CAT|[2,5[ A FEW|]4,Inf[ %count% CATS",
+        "vue": "NO CATS | {n} CAT | {count} CATS",
+        "title": "HOME | SHOP",
+        "text": "{name|upper} OR (THIS|THAT) || `A|B`",
+    }
+    assert reasons == {"laravel": "a plural of two forms may need others: 3 in ru"}
+    assert not translate("json", document, target="de")[1]
+    written, reasons = translate(
+        "yaml", "a: one|%count% dogs\nb: 'x | y'\nc: [a | b|c]\n", target="ja"
+    )
+    assert written == "a: ONE|%count% DOGS\nb: 'X | Y'\nc: [A | B|C]\n"
+    assert reasons == {"a": "a plural of two forms may need others: 1 in ja"}

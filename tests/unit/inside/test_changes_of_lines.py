@@ -292,8 +292,11 @@ def test_history_refuses_an_empty_choice_of_heads(tmp_path: Path) -> None:
 
 
 def test_a_warning_stands_at_the_line_of_the_program_that_called(demo: Translator) -> None:
-    with pytest.warns(UserWarning, match="'cut word it' changed nothing") as said:
+    def call() -> None:
         demo.translate(["The soup was cold."], changes=["cut word it", "cut decoder.1.cross.0"])
         demo.changed("cut word it").score(["The soup."], ["La soupe."])
         list(demo.changed("cut word it").stream("The soup."))
+
+    with pytest.warns(UserWarning, match="'cut word it' changed nothing") as said:
+        call()
     assert [one.filename for one in said] == [__file__] * 3

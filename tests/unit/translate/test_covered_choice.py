@@ -39,7 +39,7 @@ def test_words_that_one_hypothesis_leaves_out_are_taken_from_another(demo: Trans
 def test_words_that_all_hypotheses_leave_out_are_named(demo: Translator) -> None:
     ((_, one),) = chosen(demo, ["Something fell on my head %s."])
     assert "partial" in one.notes.flags
-    assert one.notes.unlinked_words[:2] == ("fell", "on")
+    assert {"fell", "on"} <= {*one.notes.unlinked_words}
 
 
 def test_first_hypothesis_that_has_everything_stays_as_it_was(demo: Translator) -> None:

@@ -16,6 +16,7 @@ from pellucid.config import ModelConfig, TokenizerRecipe
 from pellucid.decode.constraints.request import Constraints
 from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.decode.hypothesis import Hypothesis
+from pellucid.languages.function_words import is_function_word
 from pellucid.languages.negations import lost_negations
 from pellucid.model import EncoderDecoder, Transformer, initialize
 from pellucid.text.learned import LearnedText
@@ -24,6 +25,7 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate import attended_words
 from pellucid.translate.attended_words import (
     AttentionReader,
+    GivenPair,
     is_stuck,
     replace_unknown,
     unlinked_words,
@@ -260,20 +262,24 @@ def said_of(found: Translation) -> list[str]:
     return list(notices.sentences(1))
 
 
-def test_words_left_out_are_those_without_a_link_and_marks_are_none() -> None:
+def left_out(source: str, target: str) -> tuple[str, ...]:
+    """List the words that a given translation of the packaged model leaves out."""
     demo = pellucid.load("demo")
     head = demo.bundle.guided_head
     assert head is not None
-    assert demo.bundle.guided_convention == "predicts"
-    source = demo.tokenizer.encode_source(HALF)
-    targets = ["Le chien a aboyé et le chat a miaulé.", "Le chien a aboyé et le chat a miaulé"]
-    targets.append("Le chien a aboyé.")
-    pairs = [(HALF, source, demo.tokenizer.encode_target(target)) for target in targets]
-    whole, unmarked, first = unlinked_words(
-        reader_of(demo.model, demo.tokenizer), head, "predicts", pairs
-    )
-    assert whole == unmarked == ()
-    assert {"cat", "meowed"} <= set(first)
+    convention = demo.bundle.guided_convention
+    assert convention == "predicts"
+    (scored,) = demo.score([source], [target])
+    source_ids = demo.tokenizer.encode_source(source)
+    pair = GivenPair(source, source_ids, scored.ids, scored.token_log_probabilities)
+    (words,) = unlinked_words(demo.attention_reader(), head, convention, [pair])
+    return words
+
+
+def test_words_left_out_are_those_without_a_link_and_marks_are_none() -> None:
+    assert left_out(HALF, "Le chien a aboyé et le chat a miaulé.") == ()
+    assert left_out(HALF, "Le chien a aboyé et le chat a miaulé") == ()
+    assert {"cat", "meowed"} <= set(left_out(HALF, "Le chien a aboyé."))
 
 
 @pytest.mark.parametrize(
@@ -285,13 +291,38 @@ def test_words_left_out_are_those_without_a_link_and_marks_are_none() -> None:
     ],
 )
 def test_row_that_predicts_a_mark_links_no_word(source: str, target: str, lost: str) -> None:
-    demo = pellucid.load("demo")
-    head = demo.bundle.guided_head
-    assert head is not None
-    tokenizer = demo.tokenizer
-    pair = (source, tokenizer.encode_source(source), tokenizer.encode_target(target))
-    (words,) = unlinked_words(reader_of(demo.model, tokenizer), head, "predicts", [pair])
-    assert lost in words
+    assert lost in left_out(source, target)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "lost"),
+    [
+        ("The mice were next to the bikes.", "Les étaient à côté des vélos.", ("mice",)),
+        ("The queen sees the coat and irons it.", "La voit le manteau et le repasse.", ("queen",)),
+        ("The dogs eat and they sleep.", "Les chiens mangent ils dorment.", ("and",)),
+    ],
+)
+def test_word_that_is_lost_is_named_and_not_the_one_after_it(
+    source: str, target: str, lost: tuple[str, ...]
+) -> None:
+    assert left_out(source, target) == lost
+
+
+def test_many_words_after_an_unexpected_one_are_named() -> None:
+    words = left_out("Something fell on my head.", "Quelque.")
+    assert {"fell", "head"} <= {*words}
+
+
+def test_word_that_needs_no_counterpart_counts_only_where_the_model_hesitated() -> None:
+    assert left_out("Do not put on suits!", "Ne mets pas de costumes !") == ()
+    assert "on" in left_out("The cat is on the bed.", "Le chat est le lit.")
+    # A pronoun counts, however sure the model is.
+    source = "the king and the pineapple were easy but the donkey lent her the actors' shirt."
+    target = "le roi et l'ananas étaient faciles mais l'âne a prêté la chemise des acteurs."
+    assert left_out(source, target) == ("her",)
+    assert not is_function_word("not", "en")
+    assert is_function_word("On", "en_GB")
+    assert not is_function_word("on", "")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ class Work:
         self._job = TranslationJob(
             translator,
             task["given"],
-            constraints.for_model(translator),
+            constraints.for_model(translator, task["to"]),
             form=task["form"],
             treatment=task["treatment"],
             ensemble=tuple(others),

@@ -216,14 +216,15 @@ def translate(
     warn_without_engine()
     if change:
         translator = translator.changed(change)
+    given_direction = direction(source_language, to)
     job = TranslationJob(
         translator,
         given,
-        constraints.for_model(translator),
+        constraints.for_model(translator, given_direction),
         form=choose_form(given, is_json=json),
         treatment=given_treatment(options),
         ensemble=tuple(ensemble or ()),
-        to=direction(source_language, to),
+        to=given_direction,
         aligner=_make_aligner(translator, options) if options["align"] else None,
         change=tuple(change or ()),
     )

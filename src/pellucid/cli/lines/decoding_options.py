@@ -266,12 +266,17 @@ class ConstraintOptions:
         files = {name: path for name in (PREFIX, REQUIRE) for path in paths[name]}
         return cls(prefix, (*forbidden, *listed), required, glossary, files, settings)
 
-    def for_model(self, translator: Translator) -> ConstraintOptions:
-        """Find the glossary's terms in the forms of a model's source language."""
+    def for_model(self, translator: Translator, to: str | None = None) -> ConstraintOptions:
+        """Find the glossary's terms in the forms of a model's source language, or of that of `to`.
+
+        Raises:
+            DataError: the glossary is a term base without these languages.
+        """
         if self.glossary is None:
             return self
         languages = translator.languages
-        return replace(self, glossary=fit_glossary(self.glossary, translator.tokenizer, languages))
+        fitted = fit_glossary(self.glossary, translator.tokenizer, languages, to)
+        return replace(self, glossary=fitted)
 
     def for_lines(self, columns: Mapping[str, Sequence[str]]) -> list[LineConstraints]:
         """Build the constraints of each line, or of each line of a text with line breaks.
@@ -322,5 +327,5 @@ def _read_glossary(paths: Sequence[str], match: Match) -> tuple[Glossary | None,
     from pellucid.decode.constraints.glossary_files import load_glossary
 
     glossary = load_glossary(*paths, match=match)
-    terms = [glossary.terms, sorted(glossary.case_sensitive)]
+    terms = [glossary.terms, sorted(glossary.case_sensitive), *glossary.concepts]
     return glossary, hash_bytes(json.dumps(terms).encode())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.lines.streams import check_target, to_json_line
 from pellucid.cli.lines.text_counts import count_reasons
+from pellucid.decode.constraints.term_reports import count_terms, join_counts
 from pellucid.decode.constraints.terms import UsedTerm
 from pellucid.documents.markup.segments import spell
 from pellucid.files import endings, hash_bytes, write_text, writing
@@ -102,7 +103,6 @@ _REFUSED = (
     "This browser keeps nothing for this page: what you mark as done is lost when the page is "
     "closed or loaded again."
 )
-_COUNTED = ("forms", "misses")
 _CHANGES = re.compile(r"\[-((?:(?!\[-).)*?)-\]|\{\+((?:(?!\{\+).)*?)\+\}", re.DOTALL)
 _LETTERS = re.compile(r"\\.|[\W_]+")
 _TERM_COLUMNS = ("Term", "Translation", "Hits", "Other forms", "Missing")
@@ -191,7 +191,7 @@ def save_report(path: Path, document: str, records: Sequence[Mapping[str, Any]])
         document: the name of what was translated, for the page.
         records: of the texts to look at.
     """
-    glossary = count_terms(records)
+    glossary = _count(records)
     records = [one for one in records if one.get("reason")]
     if endings(path).kind in (".html", ".htm"):
         text = report_page(document, records, glossary)
@@ -201,37 +201,11 @@ def save_report(path: Path, document: str, records: Sequence[Mapping[str, Any]])
     write_text(path, text, follows_link=True)
 
 
-def count_terms(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Count what became of each term of a glossary, in texts or in the counts of several files.
-
-    Args:
-        records: texts with ``terms``, or counts under ``glossary``, which include those texts.
-    """
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    counted = [row for one in records for row in one.get("glossary", ())]
-    if not counted:
-        used = [UsedTerm(**row) for one in records for row in one.get("terms", ())]
-        counted = [_one_term(one) for one in used]
-    for one in counted:
-        empty: dict[str, Any] = {"hits": 0, **{name: Counter() for name in _COUNTED}}
-        row = found.setdefault((one["source"], one["target"]), empty)
-        row["hits"] += one["hits"]
-        for name in _COUNTED:
-            row[name].update(one[name])
-    return [{"source": source, "target": target, **row} for (source, target), row in found.items()]
-
-
-def _one_term(one: UsedTerm) -> dict[str, Any]:
-    hits = int(one.outcome == "hit")
-    forms = {one.form: 1} if one.outcome == "form" else {}
-    misses = {one.reason: 1} if one.outcome == "miss" else {}
-    return {
-        "source": one.source,
-        "target": one.target,
-        "hits": hits,
-        "forms": forms,
-        "misses": misses,
-    }
+def _count(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Count the terms of texts, or add the counts of several files, which include their texts."""
+    if counted := [row for one in records for row in one.get("glossary", ())]:
+        return join_counts(counted)
+    return count_terms(UsedTerm(**row) for one in records for row in one.get("terms", ()))
 
 
 def report_page(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -313,22 +313,10 @@ def _use_terms(job: TranslationJob, segment: Segment, text: str, known: Used) ->
         text: its translation; empty if the source stays.
         known: what a model said of the terms of its best translation, which may be another one.
     """
-    from pellucid.decode.constraints.terms import check_terms
+    from pellucid.decode.constraints.term_reports import doubts_about, find_used
 
     segment.doubts = [segment.reason] if segment.reason else []
-    if job.constraints.glossary is None:
-        return ()
-    used = check_terms(job.constraints.glossary.terms_for(segment.text.strip()), text)
-    why = {(one.target, one.written): one.reason for one in known}
-    used = tuple(
-        replace(one, reason=why.get((one.target, one.written), one.reason)) for one in used
-    )
-    for one in used:
-        if one.reason:
-            # Programs compare what stands before the colon.
-            doubt = f"check a glossary term: “{one.written}” ({one.reason})"
-            if one.outcome == "miss":
-                doubt = f"a term of the glossary is missing: {one.name} ({one.reason})"
-            segment.doubts.append(doubt)
-            segment.reason = segment.reason or doubt
+    used = find_used(job.constraints.glossary, segment.text.strip(), text, known)
+    segment.doubts += doubts_about(used)
+    segment.reason = next(iter(segment.doubts), "")
     return used

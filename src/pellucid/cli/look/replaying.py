@@ -20,7 +20,7 @@ from pellucid.languages.negations import lost_negations
 from pellucid.text.language_tokens import CodeFaults, find_fault, with_codes
 from pellucid.text.outside import say_unknown_words, unknown_words
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.translate.attended_words import unlinked_words
+from pellucid.translate.attended_words import GivenPair, unlinked_words
 from pellucid.translate.text_translator import examine
 from pellucid.translate.translator import Translator
 
@@ -149,7 +149,8 @@ def _warn_of_words_left_out(translator: Translator, text: str, trace: Trace) -> 
     words = dict.fromkeys(denied)
     head = bundle.guided_head
     if head is not None:
-        pair = (text, trace.source_ids, trace.predicted_ids)
+        logs = trace.log_probabilities
+        pair = GivenPair(text, trace.source_ids, trace.predicted_ids, logs)
         reader = translator.attention_reader()
         (unlinked,) = unlinked_words(reader, head, bundle.guided_convention, [pair])
         words |= dict.fromkeys(unlinked)

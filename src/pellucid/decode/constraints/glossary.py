@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, final
 
+from pellucid.decode.constraints.term_bases import Concept, choose_terms
 from pellucid.decode.constraints.terms import (
     SENTENCE_ENDS,
     Capitals,
@@ -14,6 +15,7 @@ from pellucid.decode.constraints.terms import (
     cut_words,
     find_starts,
 )
+from pellucid.errors import DataError
 from pellucid.machine.turns import give_way
 from pellucid.text.word_forms import Match, base_forms
 
@@ -34,6 +36,15 @@ def forms_of(target: str) -> Words:
     """List the forms of a target term, which ``|`` separates, without `FREE`."""
     forms = (one.strip() for one in target.split("|"))
     return tuple(one for one in forms if one != FREE)
+
+
+def _no_terms(concepts: Sequence[Concept], languages: tuple[str, str]) -> DataError:
+    there = sorted({one.language for concept in concepts for one in concept})
+    wanted = " and ".join(filter(None, languages)) or "the languages of the model, which names none"
+    return DataError(
+        f"A TBX glossary must have terms in {wanted} for the same concept, but has "
+        f"{', '.join(there[:8]) or 'no languages'}. Take another glossary, or another model."
+    )
 
 
 @final
@@ -81,6 +92,7 @@ class Glossary:
         languages: tuple[str, str] = ("", ""),
         can_write: Callable[[str], bool] | None = None,
         case_sensitive: Collection[str] = (),
+        concepts: Sequence[Concept] = (),
     ) -> None:
         """Index the terms by their words.
 
@@ -91,8 +103,10 @@ class Glossary:
             languages: of source and target, such as ``en``.
             can_write: tells whether a model can write a target term.
             case_sensitive: source terms whose capitals count, on both sides.
+            concepts: of term bases, from which `for_languages` takes terms.
         """
         self.terms = dict(terms)
+        self.concepts = concepts
         self.case_sensitive = frozenset(case_sensitive)
         self.can_write = can_write or (lambda _: True)
         self._match: Match = match
@@ -100,6 +114,7 @@ class Glossary:
         self._bases = lru_cache(_CACHE_SIZE)(self._list_bases)
         self._root = _Node()
         for source in self.terms:
+            give_way()
             self._root.walk(cut_words(source)).own = source
             if source == source.lower() and source not in self.case_sensitive:
                 capitalized = source[:1].upper() + source[1:]
@@ -108,9 +123,21 @@ class Glossary:
     def for_languages(
         self, languages: tuple[str, str], can_write: Callable[[str], bool] | None = None
     ) -> Glossary:
-        """Return the same glossary for terms of other languages, and for a vocabulary."""
+        """Return the same glossary for terms of other languages, and for a vocabulary.
+
+        Terms that tables have come before those of term bases.
+
+        Raises:
+            DataError: a term base has no term in both languages.
+        """
+        terms = self.terms
+        if self.concepts:
+            chosen = choose_terms(self.concepts, languages)
+            if not chosen:
+                raise _no_terms(self.concepts, languages)
+            terms = {**{one: "|".join(forms) for one, forms in chosen.items()}, **terms}
         return Glossary(
-            self.terms,
+            terms,
             match=self._match,
             languages=languages,
             can_write=can_write,

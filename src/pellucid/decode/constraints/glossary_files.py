@@ -1,12 +1,14 @@
-"""Files of glossaries: tables of terms, whose faults are named with their line."""
+"""Files of glossaries: tables of terms and term bases, whose faults are named with their line."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from pellucid.decode.constraints.glossary import Glossary, forms_of
+from pellucid.decode.constraints.term_bases import Concept, read_tbx
 from pellucid.errors import DataError
 from pellucid.files import endings
 from pellucid.terminal.text import count_of
@@ -15,6 +17,7 @@ from pellucid.text.reading.lines import read_lines
 from pellucid.text.word_forms import Match
 
 _HEADER = ["source", "target"]
+_TBX = ("<?xml", "<martif", "<tbx")
 _CASE = {"": False, "no": False, "yes": True}
 
 
@@ -25,7 +28,8 @@ def load_glossary(*paths: Path | str, match: Match = "auto") -> Glossary:
         paths: UTF-8 tables, plain or packed, with tabs, or with the ending ``.csv``: source term,
             forms of the target term with ``|`` between them, and perhaps ``yes`` if capitals
             count. Empty lines, lines that begin with ``#``, and a header that begins with
-            ``source`` and ``target`` are skipped.
+            ``source`` and ``target`` are skipped. With the ending ``.tbx``: term bases, of which
+            `Glossary.for_languages` takes the terms.
         match: the forms of a term that are found, see `base_forms`.
 
     Raises:
@@ -33,15 +37,30 @@ def load_glossary(*paths: Path | str, match: Match = "auto") -> Glossary:
             gives the file and the line's number.
         InputFileNotFoundError: a file does not exist.
     """
+    return read_glossary({path: read_lines(path) for path in paths}, match=match)
+
+
+def read_glossary(files: Mapping[Path | str, Iterable[str]], match: Match = "auto") -> Glossary:
+    """Read a glossary as `load_glossary` does, from the lines of each file."""
     terms: dict[str, str] = {}
     places: dict[str, tuple[Path | str, int]] = {}
     case_sensitive: set[str] = set()
-    for path in paths:
-        for number, source, target, has_case in _read_terms(path):
+    concepts: list[Concept] = []
+    for path, given in files.items():
+        lines = iter(given)
+        first = next(lines, "")
+        lines = chain((first,), lines)
+        # Whatever its name, no table begins like this.
+        if endings(Path(path)).kind == ".tbx" or first.startswith(_TBX):
+            concepts += read_tbx("\n".join(lines), str(path))
+            continue
+        for number, source, target, has_case in _read_terms(lines, path):
             known = terms.setdefault(source, target)
-            first_path, first = places.setdefault(source, (path, number))
+            first_path, number_there = places.setdefault(source, (path, number))
             if known != target:
-                place = f"line {first}" if first_path == path else f"{first_path}:{first}"
+                place = f"line {number_there}"
+                if first_path != path:
+                    place = f"{first_path}:{number_there}"
                 raise DataError(
                     f"A source term must have one translation, but {source!r} has {target!r} and "
                     f"also {known!r} in {place} ({path}:{number}). Remove one of them, or write "
@@ -49,15 +68,15 @@ def load_glossary(*paths: Path | str, match: Match = "auto") -> Glossary:
                 )
             if has_case:
                 case_sensitive.add(source)
-    return Glossary(terms, match=match, case_sensitive=case_sensitive)
+    return Glossary(terms, match=match, case_sensitive=case_sensitive, concepts=concepts)
 
 
-def _read_terms(path: Path | str) -> Iterator[tuple[int, str, str, bool]]:
+def _read_terms(lines: Iterable[str], path: Path | str) -> Iterator[tuple[int, str, str, bool]]:
     """Yield the number, both terms and the case of each line that has terms."""
     separator = "\t"
     is_first = True
     is_csv = endings(Path(path)).kind == ".csv"
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("#"):
             continue
         where = f"{path}:{number}"

@@ -90,6 +90,12 @@ LineConstraints = Constraints | Sequence[Constraints]
 """The constraints of a text, or of each of its lines."""
 
 
+def glossary_in(constraints: LineConstraints) -> Glossary | None:
+    """Return the glossary of a text, which is that of each of its lines."""
+    one = constraints if isinstance(constraints, Constraints) else constraints[0]
+    return one.glossary
+
+
 def check_ids(what: str, ids: tuple[int, ...], vocabulary_size: int) -> None:
     """Check a sequence of target tokens.
 

@@ -48,6 +48,8 @@ _TAG = (
 _BBCODE = (
     "[bius]|url|img|email|colou?r|size|font|quote|code|list|center|left|right|spoiler|su[bp]|h[1-6]"
 )
+# Numbers that a plural of Laravel or Symfony is for, at the start of a form: [2,*], ]1,Inf[.
+_RANGE = re.compile(r"(?<![^|])[\[\]](?:\d{1,9}|-Inf),(?:\d{1,9}|\*|\+?Inf)[\]\[]")
 # For each sign its shapes, the first that fits wins. Braces are in `_INSIDE`.
 _SHAPES = {
     "%": {"code": re.compile(_PERCENT, re.ASCII)},
@@ -89,12 +91,12 @@ _SHAPES = {
         "bbcode": re.compile(
             rf"\[/?(?:{_BBCODE})(?:=[^\]\n]{{1,200}}|(?:\s+\w+=[^\]\n]{{1,200}}))?\]", re.IGNORECASE
         ),
-        # Laravel's numbers that a plural is for, at the start of a form.
-        "range": re.compile(r"(?<![^|])\[\d{1,9},(?:\d{1,9}|\*)\]"),
+        "range": _RANGE,
         "code": re.compile(
             r"\[\[[A-Za-z_][\w.:-]{0,60}\]\]|\[%(?=[-+~#\s])(?:[^%]{1,400}+|%(?!\])){0,40}+%\]"
         ),
     },
+    "]": {"range": _RANGE},
     "|": {"range": re.compile(r"\|(?=\{\d{1,9}\}|\[\d{1,9},)")},
     "\\": {"code": re.compile(r"\\\((?:[^()\n]|\([^()\n]{0,80}\)){1,80}+\)")},
     "?": {
@@ -128,7 +130,7 @@ _NUMBERED = {
     "$": re.compile(r"\$([1-9][0-9]?)(?![.,]?[0-9]|[A-Za-z%])"),
 }
 """Numbered from 1, ``%1`` or ``$1``; a percentage or a price is not."""
-_BEGINS = re.compile(r"[%$@:!_\-\[?&<{|\\]")
+_BEGINS = re.compile(r"[%$@:!_\-\[\]?&<{|\\]")
 _IS_AFTER_NUMBER = re.compile(r"\d[ \u00a0\u202f\u2009]?\Z")
 _CLOSING_DASH = re.compile(r"\w--(?![\w-])")
 IN_ORDER = re.compile(
@@ -214,7 +216,7 @@ def _scan(text: str) -> Iterator[Placeholder]:
     begin = _BEGINS.search(text)
     if begin is None:
         return
-    closings = _match_braces(text) if "{" in text else {}
+    closings = match_braces(text) if "{" in text else {}
     numbered = {sign: _counted(sign, text) for sign in _NUMBERED}
     has_dashes = "--" in text and _CLOSING_DASH.search(text) is not None
     last = 0
@@ -234,7 +236,7 @@ def _scan(text: str) -> Iterator[Placeholder]:
         begin = _BEGINS.search(text, max(place + 1, last))
 
 
-def _match_braces(text: str) -> dict[int, int]:
+def match_braces(text: str) -> dict[int, int]:
     """Find the place after the closing brace of each opening one."""
     opened = list[int]()
     closings = dict[int, int]()

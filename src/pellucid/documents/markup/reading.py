@@ -135,7 +135,8 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
     shown = set(_LABELS)
     if token.name == "input" and values.get("type") in _BUTTON_TYPES:
         shown.add("value")
-    if token.name in ("option", "optgroup", "track"):
+    # Components of MDX begin with a capital: of tabs and cards it is the title.
+    if token.name in ("option", "optgroup", "track") or token.raw[1:2].isupper():
         shown.add("label")
     if token.name == "meta" and not _DESCRIPTIONS.isdisjoint(map(values.get, ("name", "property"))):
         shown.add("content")

@@ -62,6 +62,16 @@ class TermAnswer(AnswerBody):
     reason: str | None = Field(None, description="Why it should be looked at.")
 
 
+class TermCount(AnswerBody):
+    """A term of the glossary, and how often what became of it."""
+
+    source: str
+    target: str
+    hits: int = Field(ge=0)
+    forms: dict[str, int] = Field(description="Other allowed forms, with their counts.")
+    misses: dict[str, int] = Field(description="Reasons why it is missing, with their counts.")
+
+
 class UnsureText(AnswerBody):
     """A text of a document whose translation should be looked at."""
 

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from pellucid.config import DecodingConfig, TreatmentConfig
 from pellucid.config.sections import request_fields, settings_of
+from pellucid.serve.answers.given_glossaries import Term
 from pellucid.serve.settings import Limits
 
 # The decoding options that a request may have: those of `pellucid translate`.
@@ -224,8 +225,6 @@ def _decoding(limits: Limits) -> dict[str, Any]:
 def _constraints(limits: Limits, text: Any) -> dict[str, Any]:
     phrase = Annotated[str, Field(min_length=1, max_length=200)]
     phrases: Any = _one_or_several(phrase, max_length=limits.phrases)
-    both = {"source": (phrase, ...), "target": (phrase, ...)}
-    term: Any = _body("Term", {**both, "case_sensitive": _flag("Capitals count on both sides.")})
     return {
         "prefix": (text, Field("", description="Begin every translation with this.")),
         "prefixes": (
@@ -239,7 +238,7 @@ def _constraints(limits: Limits, text: Any) -> dict[str, Any]:
             Field(None, description="Phrases for each translation, one list for each text."),
         ),
         "glossary": (
-            Annotated[list[term], Field(max_length=limits.phrases)],
+            Annotated[list[Term], Field(max_length=limits.phrases)],
             Field(
                 [],
                 description="Terms of the source, and their translations: forms with | between "

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from pellucid.documents.markup.reading import visible_text
 from pellucid.languages.codes import (
     NAMES,
     are_same_language,
@@ -20,6 +21,11 @@ from pellucid.languages.more_names import NAMES as MORE_NAMES
 from pellucid.machine.turns import give_way
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import Models, ServedModel
+from pellucid.serve.queue.scheduler import Scheduler
+from pellucid.serve.queue.tasks import estimate_tokens
+
+SHORT = 40
+"""Characters up to which a text's language is judged by all texts of the request."""
 
 # The codes that LibreTranslate shows instead of others.
 _SHOWN = {"zh": "zh-Hans", "no": "nb"}
@@ -195,3 +201,26 @@ class Detector:
             {"confidence": round(100 * min(score, 1.0), 1), "language": code}
             for code, score in sorted(scores.items(), key=lambda pair: -pair[1])
         ]
+
+
+async def detect_each(
+    scheduler: Scheduler, detector: Detector, texts: Sequence[str], *, is_html: bool = False
+) -> list[dict[str, Any]]:
+    """Find the language of each text; short ones are judged by all texts together."""
+
+    def detect() -> list[dict[str, Any]]:
+        shown = []
+        for text in texts:
+            give_way()  # A page of 20,000 characters may take 50 ms.
+            shown.append(visible_text(text) if is_html else text)
+        # A word or two says little about its language.
+        of_all = detector.detect(" ".join(shown))
+        return [
+            (detector.detect(one) if len(one) > SHORT and len(shown) > 1 else of_all)[0]
+            for one in shown
+        ]
+
+    cost = sum(map(estimate_tokens, texts))
+    await detector.prepare()
+    found: list[dict[str, Any]] = await scheduler.call(detect, cost=cost)
+    return found

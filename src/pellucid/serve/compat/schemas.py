@@ -9,15 +9,20 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import Field
 from starlette.requests import Request
 
-from pellucid.serve.answers.bodies import AnswerBody, UnsureText
+from pellucid.serve.answers.bodies import AnswerBody, TermAnswer, TermCount, UnsureText
+from pellucid.serve.answers.given_glossaries import Term, read_match, read_term_file, read_terms
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.queue.large_bodies import SMALL_BYTES, check_keys, in_turn
-from pellucid.serve.settings import Settings, key_of
+from pellucid.serve.settings import Limits, Settings, key_of
+from pellucid.text.word_forms import Match
+
+if TYPE_CHECKING:
+    from pellucid.decode.constraints.glossary import Glossary
 
 MOST_FIELDS = 1000
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
@@ -44,6 +49,9 @@ class TranslatedAnswer(AnswerBody):
     translatedText: str | list[str]
     detectedLanguage: Detection | list[Detection] | None = None
     alternatives: list[str] | list[list[str]] | None = None
+    terms: list[TermAnswer] | list[list[TermAnswer]] | None = Field(
+        None, description="Of a glossary, the terms in each text."
+    )
 
 
 class FileAnswer(AnswerBody):
@@ -52,6 +60,7 @@ class FileAnswer(AnswerBody):
     translatedFileUrl: str
     detectedLanguage: Detection | None = None
     unsure: list[UnsureText] | None = None
+    glossary: list[TermCount] | None = Field(None, description="What became of each term.")
 
 
 def _forms(properties: dict[str, Any], required: list[str], example: dict[str, Any]) -> Any:
@@ -66,6 +75,20 @@ def _forms(properties: dict[str, Any], required: list[str], example: dict[str, A
     return {kind: {"schema": schema} for kind in ("application/json", *FORMS)}
 
 
+_TERMS = {
+    "type": "array",
+    "items": Term.model_json_schema(),
+    "description": "Terms that the translation should have, with their forms as for /v1/translate.",
+}
+_GLOSSARY = {
+    "oneOf": [{"type": "string", "format": "binary"}, _TERMS],
+    "description": "A file of terms (.tbx, .csv, or with tabs), or the JSON of a list of them.",
+}
+_MATCH = {
+    "type": "string",
+    "enum": [*get_args(Match)],
+    "description": "The forms in which terms are found; auto by default.",
+}
 _TEXT = {"type": "string", "minLength": 1}
 _LANGUAGE = {"type": "string", "minLength": 1, "example": "en"}
 _TARGET = {**_LANGUAGE, "example": "fr"}
@@ -77,6 +100,8 @@ TRANSLATE = _forms(
         "target": _TARGET,
         "format": {"type": "string", "enum": ["text", "html"]},
         "alternatives": {"type": "integer", "minimum": 0},
+        "glossary": _TERMS,
+        "glossary_match": _MATCH,
     },
     ["q", "source", "target"],
     {"q": "The dog ate it.", "source": "en", "target": "fr"},
@@ -95,6 +120,8 @@ FILE = {
                 "file": {"type": "string", "format": "binary"},
                 "source": {**_LANGUAGE, "description": "Source language, or auto."},
                 "target": _TARGET,
+                "glossary": _GLOSSARY,
+                "glossary_match": _MATCH,
                 "api_key": {"type": "string"},
             },
             "required": ["file", "source", "target"],
@@ -112,11 +139,13 @@ class Fields:
         values: by name; lists for fields that are given several times.
         file: the content of a file, if there is one.
         file_name: its name.
+        term_file: the name and the content of a glossary.
     """
 
     values: dict[str, Any]
     file: bytes | None = None
     file_name: str = ""
+    term_file: tuple[str, bytes] | None = None
 
     def text(self, name: str) -> str:
         """Take a field that must be there.
@@ -144,6 +173,19 @@ class Fields:
         if not all(isinstance(one, str) for one in given):
             raise Problem(400, f"Invalid request: {name} must be a text or a list of texts")
         return [_sound(one) for one in given], isinstance(value, list)
+
+    async def glossary(self, limits: Limits) -> Glossary | None:
+        """Take the glossary, which may be missing.
+
+        Raises:
+            Problem: 400 or 422, it cannot be read.
+        """
+        match = read_match(self.values.get("glossary_match"))
+        # A browser sends a file without a name where none was chosen.
+        if self.term_file is not None and self.term_file[0]:
+            # Thousands of terms would hold up the event loop.
+            return await asyncio.to_thread(read_term_file, *self.term_file, match)
+        return read_terms(self.values.get("glossary"), limits.phrases, match)
 
     def number(self, name: str, most: int) -> int:
         """Take a number that may be missing, which counts as 0.
@@ -229,23 +271,28 @@ async def _read_form(request: Request, values: dict[str, Any], body: bytes) -> F
         raise Problem(400, "Invalid form format")
     try:
         # The body has been bounded already; Starlette's own limit is a megabyte a part.
-        form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=len(body) + 1)
+        form = await request.form(max_files=2, max_fields=MOST_FIELDS, max_part_size=len(body) + 1)
     except (MultiPartException, ValueError, AssertionError):
         raise Problem(400, "Invalid form format") from None
     own: dict[str, Any] = {}
     content = None
     file_name = ""
+    term_file = None
     for name, value in form.multi_items():
         if isinstance(value, str):
             # Forms break lines with CR and LF; texts are counted and translated without the CR.
             text = value.replace("\r\n", "\n") if name == "q" else value
             _add(own, [(name, text)])
-    for value in form.values():
-        if isinstance(value, UploadFile):
+    for name, value in form.multi_items():
+        if not isinstance(value, UploadFile):
+            continue
+        if name == "glossary":
+            term_file = value.filename or "", await value.read()
+        else:
             content = await value.read()
             file_name = value.filename or ""
     await form.close()
-    return Fields(values | own, content, file_name)
+    return Fields(values | own, content, file_name, term_file)
 
 
 def _add(values: dict[str, Any], pairs: list[tuple[str, str]]) -> None:

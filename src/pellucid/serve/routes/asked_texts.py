@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from pellucid.config import TreatmentConfig
 from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import not_together
+from pellucid.serve.answers.given_glossaries import fit_to_model, join_terms
 from pellucid.serve.answers.request_bodies import DECODING, given_fields
 from pellucid.serve.answers.responses import Problem, about
 from pellucid.serve.models import Options, ServedModel
 from pellucid.serve.queue.tasks import Text, Translate
 from pellucid.translate.call_options import cross_head
-from pellucid.translate.constraints import constraints_of, fit_glossary
+from pellucid.translate.constraints import constraints_of
 
 if TYPE_CHECKING:
-    from pellucid.decode.constraints.glossary import Glossary
     from pellucid.decode.constraints.request import LineConstraints
 
 # The fields that say what a translation may and must contain, other than how it begins.
@@ -26,7 +26,7 @@ TREATMENT = tuple(TreatmentConfig.model_fields)
 
 # What belongs to single texts, since the texts of a document are cut into sentences.
 NOT_IN_HTML = (
-    *("prefix", "prefixes", "forbid", "require", "require_each", "glossary", "tokens"),
+    *("prefix", "prefixes", "forbid", "require", "require_each", "tokens"),
     *("n_best", "alternatives", "changes"),
 )
 
@@ -116,7 +116,9 @@ def all_constraints(body: Any, model: ServedModel, texts: Sequence[str]) -> list
     prefixes = getattr(body, "prefixes", None) or [body.prefix] * len(texts)
     if not any(getattr(body, name, None) for name in PHRASES):
         return list(map(Constraints, prefixes))
-    glossary = _glossary(body, model)
+    glossary = join_terms(body.glossary, body.glossary_match)
+    if glossary is not None:
+        glossary = fit_to_model(glossary, model, code_of(body, model))
     rows = getattr(body, "require_each", None) or [()] * len(texts)
     phrases = (*body.forbid, *body.require, *(phrase for row in rows for phrase in row))
     if not all(map(str.strip, phrases)):
@@ -128,29 +130,3 @@ def all_constraints(body: Any, model: ServedModel, texts: Sequence[str]) -> list
         constraints_of(text, prefix, forbidden, body.require, row, glossary)
         for text, prefix, row in zip(texts, prefixes, rows, strict=True)
     ]
-
-
-def _glossary(body: Any, model: ServedModel) -> Glossary | None:
-    if not body.glossary:
-        return None
-    from pellucid.decode.constraints.glossary import Glossary, forms_of
-
-    terms: dict[str, str] = {}
-    for term in body.glossary:
-        forms = forms_of(term.target)
-        if not (term.source.strip() and forms and all(forms)):
-            raise Problem(
-                422,
-                "A term of the glossary must hold text on both sides, and in each form.",
-                field="glossary",
-            )
-        if terms.setdefault(term.source, term.target) != term.target:
-            raise Problem(
-                422,
-                "A source term of the glossary must have one target term, but one has two.",
-                field="glossary",
-            )
-    translator = model.translator
-    capitals = [term.source for term in body.glossary if term.case_sensitive]
-    glossary = Glossary(terms, match=body.glossary_match, case_sensitive=capitals)
-    return fit_glossary(glossary, translator.tokenizer, translator.languages)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
+from pellucid.decode.constraints.request import glossary_in
 from pellucid.serve.answers.bodies import AlignAnswer, ScoresAnswer, TranslateAnswer
 from pellucid.serve.answers.request_bodies import Schemas
 from pellucid.serve.answers.responses import about, reply
@@ -27,6 +28,9 @@ from pellucid.serve.routes.asked_texts import (
 from pellucid.serve.routes.streaming import EVENTS, stream_translation
 from pellucid.translate.call_options import cross_head
 from pellucid.translate.records import score_record, translation_record
+
+if TYPE_CHECKING:
+    from pellucid.decode.constraints.glossary import Glossary
 
 # Makes a route under `/v1` that computes; arguments as for `Operation`.
 computing = partial(
@@ -86,7 +90,7 @@ class _Texts:
         # Finding terms of a glossary takes long enough to hold up the event loop.
         task, texts = await parts.aside(make) if has_phrases else make()
         if body.format == "html":
-            return await self._translate_html(body, task)
+            return await self._translate_html(body, task, glossary_in(texts[0].constraints))
         found = await parts.translate(task, texts)
 
         def write() -> Response:
@@ -99,10 +103,12 @@ class _Texts:
         # Hundreds of texts with all their tokens would hold up the event loop.
         return write() if len(found) <= FEW_TEXTS else await asyncio.to_thread(write)
 
-    async def _translate_html(self, body: Any, task: Translate) -> Response:
+    async def _translate_html(
+        self, body: Any, task: Translate, glossary: Glossary | None
+    ) -> Response:
         refuse_given(body, NOT_IN_HTML, "format html")
         task = replace(task, align=task.align or ("auto", None, None))
-        found = await translate_documents(self._parts, task, body.texts)
+        found = await translate_documents(self._parts, task, body.texts, glossary=glossary)
         answers = [
             {
                 "source": source,
@@ -110,6 +116,7 @@ class _Texts:
                 "error": None,
                 "hypotheses": [],
                 **as_answer(one.unsure),
+                **({"terms": [term.to_dict() for term in one.terms]} if one.terms else {}),
             }
             for source, one in zip(body.texts, found, strict=True)
         ]

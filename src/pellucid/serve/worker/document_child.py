@@ -98,11 +98,11 @@ def _do(
         distinct.setdefault(_key(one), one)
     if translations is None:
         return [_describe(one) for one in distinct.values()]
-    found = dict(zip(distinct, translations, strict=True))
+    numbers = {key: number for number, key in enumerate(distinct)}
     for unit in units:
         unit.is_marked = True
         for one in unit.segments:
-            source_words, answers, doubt = found[_key(one)]
+            source_words, answers, doubt = translations[numbers[_key(one)]]
             # Without an answer the text cannot be translated: the source stays.
             if answers:
                 write_segment(one, [_given(*answer) for answer in answers], source_words)
@@ -111,7 +111,9 @@ def _do(
     if kind.is_zip:
         written = base64.b64encode(kind.pack(content, written)).decode()
     unsure = [one for one in units if one.reason]
-    return written, [(one.line, one.key, one.reason) for one in unsure[:MOST_REASONS]]
+    reasons = [(one.line, one.key, one.reason) for one in unsure[:MOST_REASONS]]
+    places = [(numbers[_key(one)], one.written is not None) for one in segments]
+    return written, reasons, places
 
 
 def _given(text: str, words: Sequence[str], links: list[list[int]] | None) -> GivenTranslation:

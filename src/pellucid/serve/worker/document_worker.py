@@ -33,6 +33,8 @@ Described = tuple[str, bool, bool, bool, Sequence[tuple[int, int]]]
 """The text of a segment; whether it has tags; whether several translations are searched; whether
 its format reads tags in texts; the places of its copies."""
 
+WrittenTexts = tuple[str, Sequence[tuple[int, str, str]], Sequence[tuple[int, bool]]]
+
 
 @dataclass(order=True)
 class _Job:
@@ -96,7 +98,7 @@ class DocumentWorker:
 
     async def write(
         self, text: str, form: str, languages: tuple[str, str], translations: Sequence[Any]
-    ) -> tuple[str, Sequence[tuple[int, str, str]]]:
+    ) -> WrittenTexts:
         """Write a document with the translations of the segments that `read` has found.
 
         Args:
@@ -107,15 +109,16 @@ class DocumentWorker:
                 to look at them. Without a hypothesis the source stays.
 
         Returns:
-            The document; of texts to look at the line, the key and the reason.
+            The document; of texts to look at the line, the key and the reason; of each text in
+            it the number in ``translations``, and whether a translation is written.
 
         Raises:
             Problem: as for `read`.
         """
-        written, unsure = await self._ask(
+        written, unsure, places = await self._ask(
             text, form=form, languages=languages, translations=translations
         )
-        return written, unsure
+        return written, unsure, places
 
     def stop(self) -> None:
         """End the process and the thread that talks with it."""

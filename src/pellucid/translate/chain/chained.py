@@ -167,8 +167,9 @@ class Chain(Translator):
         """
         if changes is not None:
             self.changed(changes)
-        phrases = self._phrases(how)
-        legs = self.legs(direction(source_language, to))
+        given_direction = direction(source_language, to)
+        phrases = self._phrases(how, given_direction)
+        legs = self.legs(given_direction)
         aligners = self._aligners(align)
 
         def run(given: Sequence[str]) -> list[Translation]:
@@ -185,7 +186,7 @@ class Chain(Translator):
         """Find what each model is told about its languages; ``to`` may be both, as ``fr:de``."""
         return find_legs(self.models, self.names, self.middles, to)
 
-    def _phrases(self, how: dict[str, Any]) -> Phrases:
+    def _phrases(self, how: dict[str, Any], to: str | None) -> Phrases:
         """Take the arguments that say what the last model writes out of those for all models."""
         given = {name: how.pop(name) for name in _OF_THE_LAST if name in how}
         phrases = Phrases.read(
@@ -196,7 +197,7 @@ class Chain(Translator):
             given.get("constraints", UNCONSTRAINED),
             given.get("glossary_match", "auto"),
         )
-        return self._fit(phrases)
+        return self._fit(phrases, to)
 
     def _follow(
         self,
@@ -252,8 +253,9 @@ class Chain(Translator):
         check_text("text", text)
         if "constraints" in how:
             how["constraints"] = as_list(how["constraints"])
-        phrases = self._phrases(how)
-        legs = self.legs(direction(source_language, to))
+        given_direction = direction(source_language, to)
+        phrases = self._phrases(how, given_direction)
+        legs = self.legs(given_direction)
         (own,) = constraints_of_each(phrases.for_texts([text]), 1)
         following = follow([text], self.names, 1)
         step = next(following)

@@ -16,7 +16,7 @@ from pellucid.decode.hypothesis import Hypothesis
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.placeholders import keeps_copies
 from pellucid.documents.segment_writing import FEWEST_FOR_PLACEHOLDERS
-from pellucid.translate.attended_words import unlinked_words
+from pellucid.translate.attended_words import GivenPair, unlinked_words
 from pellucid.translate.judging import judge
 from pellucid.translate.masking import Hidden, hide_copies
 from pellucid.translate.results import Flag, Translation
@@ -251,10 +251,11 @@ def _left_out(
     # A text that was split has no tokens of its own.
     known = [(row, k) for row, k in places if not found[row].hypotheses[k].parts]
     encode = translator.tokenizer.encode_source
-    pairs = [
-        (hidden.texts[row], encode(hidden.texts[row]), found[row].hypotheses[k].ids)
-        for row, k in known
-    ]
+    pairs = []
+    for row, k in known:
+        own = found[row].hypotheses[k]
+        text = hidden.texts[row]
+        pairs.append(GivenPair(text, encode(text), own.ids, own.token_log_probabilities))
     reader = translator.attention_reader()
     words = unlinked_words(reader, *taught, pairs)
     return nothing | dict(zip(known, words, strict=True))
