@@ -1,0 +1,184 @@
+"""Join what was measured on all models: shares and turned answers, with intervals."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pellucid.evaluation.resampling import draw_resamples
+
+STEERED = ("steer", "noise", "erase")
+T_VALUES = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
+"""0.975 quantiles of Student's t for so many values, which have one degree of freedom less."""
+
+
+def summarize(cells: Mapping[tuple[str, int], Path]) -> dict[str, Any]:
+    """Join the results of cells, by variant and seed."""
+    models = {f"{variant} {seed}": _of_model(cell) for (variant, seed), cell in cells.items()}
+    for (variant, seed), name in zip(cells, models, strict=True):
+        models[name] = {"variant": variant, "seed": seed, **models[name]}
+    trained = [one for one in models.values() if one["seed"]]
+    return {"models": list(models.values()), "agreement": _agreement(trained)}
+
+
+def _of_model(cell: Path) -> dict[str, Any]:
+    kept = np.load(cell / "margins.npz")
+    other = json.loads((cell / "measured.json").read_text("utf-8"))
+    base = kept["as it is"]
+    names = [name for name in kept.files if name not in {"as it is", "is_test", "has_swap"}]
+    effects = {name: _effect(kept, name) for name in names}
+    weights = other.pop("weights")
+    slopes = other.pop("slopes")
+    return {
+        **other,
+        "num_pairs": len(base),
+        "right": _interval((base > 0).astype(float), np.ones(len(base))),
+        "margin": _interval(base, np.ones(len(base))),
+        "effects": effects,
+        "heads": _heads(other["sites"], other["num_heads"], effects, slopes, weights),
+    }
+
+
+def _effect(kept: Mapping[str, np.ndarray], name: str) -> dict[str, list[float]]:
+    """Compute what an intervention does.
+
+    ``share`` is the part of the way to the donor's margin, summed over pairs; for a change that
+    has no donor, the part of the margin that is lost. ``turned`` is the share of right answers that
+    become wrong. Each has the ends of its 95 % interval over pairs.
+    """
+    base, after = kept["as it is"], kept[name]
+    kind = name.split()[0]
+    chosen = np.ones(len(base), dtype=bool)
+    if kind in STEERED:
+        chosen = kept["is_test"]
+    elif "gender" in name.split()[:2]:
+        chosen = kept["has_swap"]
+    whole = base
+    if kind in {"choice", "gender", "row", "patch"}:
+        whole = base - kept["donor gender" if kind == "gender" else "donor choice"]
+    is_right = chosen & (base > 0)
+    return {
+        "share": _interval((base - after)[chosen], whole[chosen]),
+        "turned": _interval((is_right & (after < 0))[chosen], is_right[chosen]),
+    }
+
+
+def _interval(upper: np.ndarray, lower: np.ndarray) -> list[float]:
+    """Divide two sums; add the ends of the bootstrap interval over pairs."""
+    counts = _resamples(len(upper))
+    drawn = (counts @ upper.astype(np.float64)) / (counts @ lower.astype(np.float64))
+    ends = np.percentile(drawn, (2.5, 97.5))
+    found = [float(upper.sum() / lower.sum()), *ends.tolist()]
+    return [round(one, 4) for one in found]
+
+
+_DRAWN: dict[int, np.ndarray] = {}
+
+
+def _resamples(count: int) -> np.ndarray:
+    if count not in _DRAWN:
+        _DRAWN[count] = np.stack(list(draw_resamples(count, 1000, 1))).astype(np.float64)
+    return _DRAWN[count]
+
+
+def _heads(
+    sites: Sequence[str],
+    num_heads: int,
+    effects: Mapping[str, Any],
+    slopes: Mapping[str, float],
+    weights: Mapping[str, Mapping[str, float]],
+) -> dict[str, Any]:
+    """List each head's figures, and how far they agree."""
+    rows = []
+    for site in sites:
+        for head in range(num_heads):
+            name = f"{site}.{head}"
+            patched = effects.get(f"patch {name}")
+            reader = "pronoun" if name.startswith("encoder") else "row"
+            read = weights.get(f"{name} {reader}")
+            rows.append(
+                {
+                    "head": name,
+                    "cut": effects[f"cut {name}"]["share"][0],
+                    "slope": round(slopes[name], 4),
+                    "patched": None if patched is None else patched["share"][0],
+                    "weights": None if read is None else {k: round(v, 4) for k, v in read.items()},
+                }
+            )
+    encoder = [row for row in rows if row["head"].startswith("encoder")]
+    cross = [row for row in rows if ".cross." in row["head"]]
+    return {
+        "rows": rows,
+        "slope_and_cut": rank_correlation(
+            [row["slope"] for row in rows], [row["cut"] for row in rows]
+        ),
+        "encoder_weight_and_patch": rank_correlation(
+            [row["weights"]["antecedent"] for row in encoder],
+            [abs(row["patched"]) for row in encoder],
+        ),
+        "cross_weight_and_patch": rank_correlation(
+            [max(row["weights"]["pronoun"], row["weights"]["predicate"]) for row in cross],
+            [abs(row["patched"]) for row in cross],
+        ),
+    }
+
+
+def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
+    """Compute Spearman's rank correlation (no ties are expected)."""
+    ranks = [np.argsort(np.argsort(values)).astype(float) for values in (a, b)]
+    return round(float(np.corrcoef(*ranks)[0, 1]), 4)
+
+
+def grid_of(model: Mapping[str, Any]) -> list[float]:
+    """List the shares of both contrasts after each layer of the encoder."""
+    names = [
+        name
+        for name in model["effects"]
+        if name.split()[0] in {"choice", "gender"}
+        and len(name.split()) == 3
+        and name.split()[1] != "0"
+    ]
+    return [model["effects"][name]["share"][0] for name in names]
+
+
+def _agreement(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Correlate models with each other: where things are, and in heads of which number."""
+    grids = [grid_of(model) for model in models]
+    heads = [[row["cut"] for row in model["heads"]["rows"]] for model in models]
+    groups: dict[str, dict[str, list[float]]] = {"grid": {}, "heads": {}}
+    for (i, one), (j, other) in combinations(enumerate(models), 2):
+        if one["variant"] == other["variant"]:
+            kind = "same variant, other seed"
+        else:
+            kind = "other variant, " + (
+                "same seed" if one["seed"] == other["seed"] else "other seed"
+            )
+        correlation = float(np.corrcoef(grids[i], grids[j])[0, 1])
+        groups["grid"].setdefault(kind, []).append(correlation)
+        groups["heads"].setdefault(kind, []).append(rank_correlation(heads[i], heads[j]))
+    return {
+        name: {
+            kind: {
+                "mean": round(float(np.mean(values)), 3),
+                "low": round(float(np.min(values)), 3),
+                "high": round(float(np.max(values)), 3),
+                "pairs_of_models": len(values),
+            }
+            for kind, values in kinds.items()
+        }
+        for name, kinds in groups.items()
+    }
+
+
+def over_seeds(values: Sequence[float]) -> tuple[float, float]:
+    """Compute a mean over seeds, and half of its 95 % t-interval."""
+    if len(values) < 2:
+        return float(np.mean(values)), math.nan
+    half = T_VALUES[len(values)] * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return float(np.mean(values)), half
