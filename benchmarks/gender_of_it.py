@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/gender_of_it.py --folder runs/gender
 
-`gender_models.py` trains the models. Each model's results are kept in its folder, so the same
+`gender_models.py` trains the models. What was measured is kept in the folder of each, so the same
 command continues. `--summary FILE` joins those that are there.
 """
 
@@ -11,17 +11,20 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from gender.conditions import all_conditions, head_slopes, head_weights
-from gender.directions import collect, is_test, probe_accuracies, steered
-from gender.subject import Subject, load_pairs
+from gender.directions import Vectors, collect, is_test, probe_accuracies, steered
+from gender.subject import DONORS, Subject, load_pairs
 from gender.summary import summarize
-from gender_models import SEEDS, VARIANTS, cell_of
+from gender_models import LONGER, SEEDS, VARIANTS, cell_of
 
 import pellucid
+from pellucid.translate.translator import Translator
 
 PACKAGED = "demo"
 
@@ -40,17 +43,17 @@ def main() -> None:
     pairs = load_pairs(given.folder / "text")[: given.pairs]
     models = {(PACKAGED, 0): PACKAGED}
     for seed in SEEDS:
-        for variant in VARIANTS:
+        for variant in (*VARIANTS, LONGER):
             models[variant, seed] = str(cell_of(given.folder, variant, seed))
     for (variant, seed), model in models.items():
         cell = given.folder / PACKAGED if variant == PACKAGED else Path(model)
         is_trained = variant == PACKAGED or (cell / "trained").is_file()
-        if seed not in given.seeds or not is_trained or (cell / "measured.json").is_file():
+        if seed not in given.seeds or not is_trained:
             continue
         started = time.perf_counter()
         cell.mkdir(exist_ok=True)
-        measure_model(model, cell, pairs)
-        print(f"{variant} {seed}: {time.perf_counter() - started:.0f} seconds", flush=True)
+        if measure_model(model, cell, pairs):
+            print(f"{variant} {seed}: {time.perf_counter() - started:.0f} seconds", flush=True)
     if given.summary is not None:
         cells = {key: cell_of(given.folder, *key) for key in models}
         cells[PACKAGED, 0] = given.folder / PACKAGED
@@ -58,25 +61,40 @@ def main() -> None:
         given.summary.write_text(json.dumps(summarize(done), indent=1) + "\n")
 
 
-def measure_model(model: str, cell: Path, pairs: list[list[dict[str, object]]]) -> None:
-    """Make every intervention on one model, and keep the margins and what else was found."""
+def measure_model(model: str, cell: Path, pairs: list[list[dict[str, Any]]]) -> bool:
+    """Make every intervention that is missing on one model, and keep the margins."""
     translator = pellucid.load(model, precision="float32")
     assert translator.bundle is not None
     subject = Subject(translator.bundle, pairs)
+    file = cell / "margins.npz"
+    margins = dict(np.load(file)) if file.is_file() else {}
+    num_kept = len(margins)
     vectors = collect(subject)
-    margins = {name: measured() for name, measured in all_conditions(subject)}
-    margins |= {name: measured() for name, measured in steered(subject, vectors)}
-    for donor in ("choice", "gender"):
-        found = subject.donor_margins(donor)
-        margins[f"donor {donor}"] = found
+    for name, measured in chain(all_conditions(subject), steered(subject, vectors)):
+        if name not in margins:
+            margins[name] = measured()
+    if len(margins) > num_kept:
+        margins |= {f"donor {donor}": subject.donor_margins(donor) for donor in DONORS}
+        margins["is_test"] = is_test(subject)
+        margins["has_swap"] = np.array([run.donors["gender"] != run.source for run in subject.runs])
+        np.savez_compressed(file, **margins)
+    if not (cell / "measured.json").is_file():
+        rest = measure_rest(translator, subject, vectors, pairs)
+        (cell / "measured.json").write_text(json.dumps(rest, indent=1))
+    return len(margins) > num_kept
+
+
+def measure_rest(
+    translator: Translator, subject: Subject, vectors: Vectors, pairs: list[list[dict[str, Any]]]
+) -> dict[str, Any]:
+    """Translate the pairs, and measure what is no intervention."""
     flat = [sentence for pair in pairs for sentence in pair]
-    written = translator.translate([str(one["source"]) for one in flat], split="none")
-    right = [
-        answer.text.split()[one["target_pronoun"] :][:1]
-        == str(one["target"]).split()[one["target_pronoun"] :][:1]
-        for one, answer in zip(flat, written, strict=True)
-    ]
-    other = {
+    written = translator.translate([one["source"] for one in flat], split="none")
+    right = []
+    for one, answer in zip(flat, written, strict=True):
+        at = one["target_pronoun"]
+        right.append(answer.text.split()[at : at + 1] == [one["target"].split()[at]])
+    return {
         "num_weights": sum(one.numel() for one in subject.model.parameters()),
         "sites": subject.sites,
         "num_heads": subject.config.num_heads,
@@ -86,13 +104,6 @@ def measure_model(model: str, cell: Path, pairs: list[list[dict[str, object]]]) 
         "weights": head_weights(subject),
         "probes": probe_accuracies(subject, vectors),
     }
-    np.savez_compressed(
-        cell / "margins.npz",
-        is_test=is_test(subject),
-        has_swap=np.array([run.donors["gender"] != run.source for run in subject.runs]),
-        **margins,
-    )
-    (cell / "measured.json").write_text(json.dumps(other, indent=1))
 
 
 if __name__ == "__main__":

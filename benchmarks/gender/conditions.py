@@ -107,7 +107,7 @@ def _same(subject: Subject, probe: CutHeads, *, in_encoder: bool) -> Margins:
 
 
 def patched_heads(subject: Subject) -> Iterator[tuple[str, Margins]]:
-    """Put the context of the pair's other sentence into each head of encoder and cross-attention."""
+    """Put the other sentence's context into each head of encoder and cross-attention."""
     sites = [site for site in subject.sites if not _reads_itself(site)]
     kept = subject.keep({"context"}, "choice", sites=sites)
     for site, head in subject.heads:
@@ -151,16 +151,16 @@ def cut_decoder_lines(subject: Subject) -> Iterator[tuple[str, Margins]]:
     """Cut what the predicting row reads: parts of the source, or all rows before it."""
     cross = _cross(subject)
     itself = [site.replace("cross", "self") for site in cross]
-    for role in (*ROLES, "nouns", "prefix", "nouns prefix"):
+    for role in (*ROLES, "nouns", "prefix", "nouns prefix", "prefix-nouns", "nouns prefix-nouns"):
 
         def change(number: int, role: str = role) -> CutEdges:
             batch = subject.batches[number]
             edges: dict[str, Tensor] = {}
             if "prefix" in role:
                 # The row itself stays.
-                before_BT = ~batch.is_row_BT
+                before_BT = batch.reads_noun_BT if "-nouns" in role else ~batch.is_row_BT
                 edges |= dict.fromkeys(itself, batch.is_row_BT[:, :, None] & before_BT[:, None])
-            if role != "prefix":
+            if not role.startswith("prefix"):
                 mask_BS = mask_of(subject, number, role.split()[0])
                 edges |= dict.fromkeys(cross, batch.is_row_BT[:, :, None] & mask_BS[:, None])
             return CutEdges(edges)

@@ -31,7 +31,7 @@ from gender.probes import Keep
 from torch import Tensor
 
 from pellucid.bundle import Bundle
-from pellucid.corpora.lexicon import KINDS, NOUNS
+from pellucid.corpora.lexicon import KINDS, NOUNS, Noun
 from pellucid.inside import Pair, Probe
 from pellucid.inside.pair import make_pair
 from pellucid.model import EncoderDecoder
@@ -55,6 +55,8 @@ class Run:
         read: the ids that the decoder reads, up to the row that predicts the pronoun.
         answers: the recipient's own pronoun, and the donor's.
         roles: the positions of each part of the source.
+        read_nouns: the rows that read one of the two nouns in French, or the word before it, such
+            as its article.
         is_feminine: whether the recipient's antecedent is.
         nouns: the recipient's antecedent and the rival, as words.
     """
@@ -64,6 +66,7 @@ class Run:
     read: tuple[int, ...]
     answers: tuple[int, int]
     roles: dict[str, list[int]]
+    read_nouns: list[int]
     is_feminine: bool
     nouns: tuple[str, str]
 
@@ -80,6 +83,7 @@ class Batch:
         is_row_BT: True for the row that predicts the pronoun.
         answers_B2: the own and the other pronoun.
         roles: for each part of the source, True where it is: ``is_role_BS``.
+        reads_noun_BT: True for the rows of `Run.read_nouns`.
         is_feminine_B: of the recipients' antecedents.
     """
 
@@ -90,6 +94,7 @@ class Batch:
     is_row_BT: Tensor
     answers_B2: Tensor
     roles: dict[str, Tensor]
+    reads_noun_BT: Tensor
     is_feminine_B: Tensor
 
 
@@ -189,6 +194,7 @@ def make_run(bundle: Bundle, a: dict[str, Any], b: dict[str, Any], *, number: in
         read=own.read_ids[: row + 1],
         answers=answers,
         roles=_roles(own, records[0]["pronoun"], nouns, len(words)),
+        read_nouns=_rows_of_nouns(own, [words[at] for at in nouns])[: row + 1],
         is_feminine=own_word.startswith("elle"),
         nouns=(words[nouns[0]], words[nouns[1]]),
     )
@@ -209,12 +215,27 @@ def _roles(pair: Pair, pronoun: int, nouns: Sequence[int], num_words: int) -> di
     }
 
 
+def _noun_of(word: str) -> Noun:
+    """Look up an English noun, singular or plural."""
+    return next(noun for noun in NOUNS.values() if word in {noun.english, noun.english_plural})
+
+
+def _rows_of_nouns(pair: Pair, words: Sequence[str]) -> list[int]:
+    """Find the rows that read the French nouns of some English ones, and the words before them."""
+    nouns = [_noun_of(word) for word in words]
+    forms = {form for noun in nouns for form in (noun.french, noun.french_plural)}
+    # The row after a token is the one that reads it, since the first reads the start.
+    found = [at + 1 for at, token in enumerate(pair.predicted_tokens[:-1]) if token in forms]
+    assert len(found) >= 2, (pair, forms)
+    return sorted({row for at in found for row in (at - 1, at) if row > 0})
+
+
 def _swap_nouns(bundle: Bundle, pair: Pair, nouns: Sequence[int], number: int) -> tuple[int, ...]:
     """Replace both nouns by others of the same kind and number, and of the other gender."""
     ids = list(pair.source_ids)
     for at in nouns:
         token = pair.source_tokens[at]
-        noun = next(n for n in NOUNS.values() if token in {n.english, n.english_plural})
+        noun = _noun_of(token)
         is_plural = token != noun.english
         others = [
             other.english_plural if is_plural else other.english
@@ -252,6 +273,7 @@ def make_batches(runs: Sequence[Run]) -> Iterator[Batch]:
                 is_row_BT=_mask([[len(run.read) - 1] for run in chosen], num_rows),
                 answers_B2=torch.tensor([run.answers for run in chosen]),
                 roles={role: _mask([run.roles[role] for run in chosen], length) for role in ROLES},
+                reads_noun_BT=_mask([run.read_nouns for run in chosen], num_rows),
                 is_feminine_B=torch.tensor([run.is_feminine for run in chosen]),
             )
 
