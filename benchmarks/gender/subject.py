@@ -18,6 +18,7 @@ is the second, so that no rule about places can win.
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -194,7 +195,7 @@ def make_run(bundle: Bundle, a: dict[str, Any], b: dict[str, Any], *, number: in
         read=own.read_ids[: row + 1],
         answers=answers,
         roles=_roles(own, records[0]["pronoun"], nouns, len(words)),
-        read_nouns=_rows_of_nouns(own, [words[at] for at in nouns])[: row + 1],
+        read_nouns=_rows_of_nouns(own, [words[at] for at in nouns], row),
         is_feminine=own_word.startswith("elle"),
         nouns=(words[nouns[0]], words[nouns[1]]),
     )
@@ -220,14 +221,19 @@ def _noun_of(word: str) -> Noun:
     return next(noun for noun in NOUNS.values() if word in {noun.english, noun.english_plural})
 
 
-def _rows_of_nouns(pair: Pair, words: Sequence[str]) -> list[int]:
+def _rows_of_nouns(pair: Pair, words: Sequence[str], row: int) -> list[int]:
     """Find the rows that read the French nouns of some English ones, and the words before them."""
     nouns = [_noun_of(word) for word in words]
     forms = {form for noun in nouns for form in (noun.french, noun.french_plural)}
     # The row after a token is the one that reads it, since the first reads the start.
-    found = [at + 1 for at, token in enumerate(pair.predicted_tokens[:-1]) if token in forms]
-    assert len(found) >= 2, (pair, forms)
-    return sorted({row for at in found for row in (at - 1, at) if row > 0})
+    found = [
+        at + 1
+        for at, token in enumerate(pair.predicted_tokens[:row])
+        # An article without its vowel is written with the noun: *l'orange*.
+        if re.split("['’]", token)[-1] in forms
+    ]
+    assert len(found) == len(nouns), (pair, forms)
+    return sorted({one for at in found for one in (at - 1, at) if one > 0})
 
 
 def _swap_nouns(bundle: Bundle, pair: Pair, nouns: Sequence[int], number: int) -> tuple[int, ...]:
