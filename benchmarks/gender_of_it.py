@@ -9,6 +9,7 @@ command continues. `--summary FILE` joins those that are there.
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import time
 from itertools import chain
@@ -22,6 +23,7 @@ from gender.directions import Vectors, collect, is_test, probe_accuracies, steer
 from gender.subject import DONORS, Subject, load_pairs
 from gender.summary import summarize
 from gender_models import LONGER, SEEDS, VARIANTS, cell_of
+from side_by_side.machine import describe
 
 import pellucid
 from pellucid.translate.translator import Translator
@@ -58,7 +60,19 @@ def main() -> None:
         cells = {key: cell_of(given.folder, *key) for key in models}
         cells[PACKAGED, 0] = given.folder / PACKAGED
         done = {key: cell for key, cell in cells.items() if (cell / "measured.json").is_file()}
-        given.summary.write_text(json.dumps(summarize(done), indent=1) + "\n")
+        write_summary(given.summary, summarize(done, VARIANTS))
+
+
+def write_summary(path: Path, found: dict[str, Any]) -> None:
+    """Write the results with date and machine, a line for each model."""
+    head = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "command": "python benchmarks/gender_of_it.py --summary docs/study/results.json",
+        "machine": describe(),
+        "agreement": found["agreement"],
+    }
+    models = ",\n".join(json.dumps(one) for one in found["models"])
+    path.write_text(json.dumps(head, indent=1)[:-2] + f',\n "models": [\n{models}\n]}}\n')
 
 
 def measure_model(model: str, cell: Path, pairs: list[list[dict[str, Any]]]) -> bool:

@@ -47,7 +47,7 @@ def write_text(text: Path, *, draws: int = 100_000, num_pairs: int = 2000) -> Pa
                 ending = "en" if side == "source" else "fr"
                 lines = "".join(f"{getattr(one, side)}\n" for one in examples)
                 (part / "corpus" / f"{name}.{ending}").write_text(lines, "utf-8")
-        rows = [[_record(one) for one in pair] for pair in pairs]
+        rows = [[record_of(one) for one in pair] for pair in pairs]
         (part / "pairs.json").write_text(json.dumps(rows, ensure_ascii=False), "utf-8")
     return text
 
@@ -75,7 +75,7 @@ def _words(examples: Sequence[Example]) -> list[str]:
     ]
 
 
-def _record(example: Example) -> dict[str, object]:
+def record_of(example: Example) -> dict[str, object]:
     """Keep a sentence with the places of its pronoun and its antecedent, in words from 0."""
     (pronoun,) = example.pronouns
     return {

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,44 +12,55 @@ import numpy as np
 
 from pellucid.evaluation.resampling import draw_resamples
 
+READ = ("pronoun", "predicate", "antecedent")
 STEERED = ("steer", "noise", "erase")
-T_VALUES = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
-"""0.975 quantiles of Student's t for so many values, which have one degree of freedom less."""
 
 
-def summarize(cells: Mapping[tuple[str, int], Path]) -> dict[str, Any]:
-    """Join the results of cells, by variant and seed."""
-    models = {f"{variant} {seed}": _of_model(cell) for (variant, seed), cell in cells.items()}
-    for (variant, seed), name in zip(cells, models, strict=True):
-        models[name] = {"variant": variant, "seed": seed, **models[name]}
-    trained = [one for one in models.values() if one["seed"]]
-    return {"models": list(models.values()), "agreement": _agreement(trained)}
+def summarize(cells: Mapping[tuple[str, int], Path], variants: Collection[str]) -> dict[str, Any]:
+    """Join the results of cells, by variant and seed, and compare those of some variants.
+
+    Seed 0 is the packaged model, which has no other seed to compare with: its effects get their
+    intervals over pairs.
+    """
+    models = [
+        {"variant": variant, "seed": seed, **_of_model(cell, with_intervals=seed == 0)}
+        for (variant, seed), cell in cells.items()
+    ]
+    trained = [one for one in models if one["variant"] in variants]
+    return {"models": models, "agreement": _agreement(trained)}
 
 
-def _of_model(cell: Path) -> dict[str, Any]:
+def _of_model(cell: Path, *, with_intervals: bool) -> dict[str, Any]:
     kept = np.load(cell / "margins.npz")
     other = json.loads((cell / "measured.json").read_text("utf-8"))
     base = kept["as it is"]
     names = [name for name in kept.files if name not in {"as it is", "is_test", "has_swap"}]
-    effects = {name: _effect(kept, name) for name in names}
+    shares = {name: _effect(kept, name) for name in names}
+    effects = {name: [one[0] for one in found] for name, found in shares.items()}
+    intervals = {name: [one[1:] for one in found] for name, found in shares.items()}
     weights = other.pop("weights")
     slopes = other.pop("slopes")
     return {
         **other,
+        "probes": {
+            place: {task: round(value, 3) for task, value in found.items()}
+            for place, found in other["probes"].items()
+        },
         "num_pairs": len(base),
         "right": _interval((base > 0).astype(float), np.ones(len(base))),
         "margin": _interval(base, np.ones(len(base))),
         "effects": effects,
+        **({"intervals": intervals} if with_intervals else {}),
         "heads": _heads(other["sites"], other["num_heads"], effects, slopes, weights),
     }
 
 
-def _effect(kept: Mapping[str, np.ndarray], name: str) -> dict[str, list[float]]:
-    """Compute what an intervention does.
+def _effect(kept: Mapping[str, np.ndarray], name: str) -> tuple[list[float], list[float]]:
+    """Compute what an intervention does: the share it passes on, and the answers it turns.
 
-    ``share`` is the part of the way to the donor's margin, summed over pairs; for a change that
-    has no donor, the part of the margin that is lost. ``turned`` is the share of right answers that
-    become wrong. Each has the ends of its 95 % interval over pairs.
+    The share is the part of the way to the donor's margin, summed over pairs; for a change that has
+    no donor, the part of the margin that is lost. Answers turned are right ones that become wrong,
+    as a share of right ones. Each has the ends of its 95 % interval over pairs.
     """
     base, after = kept["as it is"], kept[name]
     kind = name.split()[0]
@@ -63,10 +73,9 @@ def _effect(kept: Mapping[str, np.ndarray], name: str) -> dict[str, list[float]]
     if kind in {"choice", "gender", "row", "patch"}:
         whole = base - kept["donor gender" if kind == "gender" else "donor choice"]
     is_right = chosen & (base > 0)
-    return {
-        "share": _interval((base - after)[chosen], whole[chosen]),
-        "turned": _interval((is_right & (after < 0))[chosen], is_right[chosen]),
-    }
+    share = _interval((base - after)[chosen], whole[chosen])
+    turned = _interval((is_right & (after < 0))[chosen], is_right[chosen])
+    return share, turned
 
 
 def _interval(upper: np.ndarray, lower: np.ndarray) -> list[float]:
@@ -75,7 +84,7 @@ def _interval(upper: np.ndarray, lower: np.ndarray) -> list[float]:
     drawn = (counts @ upper.astype(np.float64)) / (counts @ lower.astype(np.float64))
     ends = np.percentile(drawn, (2.5, 97.5))
     found = [float(upper.sum() / lower.sum()), *ends.tolist()]
-    return [round(one, 4) for one in found]
+    return [round(one, 3) for one in found]
 
 
 _DRAWN: dict[int, np.ndarray] = {}
@@ -105,10 +114,10 @@ def _heads(
             rows.append(
                 {
                     "head": name,
-                    "cut": effects[f"cut {name}"]["share"][0],
-                    "slope": round(slopes[name], 4),
-                    "patched": None if patched is None else patched["share"][0],
-                    "weights": None if read is None else {k: round(v, 4) for k, v in read.items()},
+                    "cut": effects[f"cut {name}"][0],
+                    "slope": round(slopes[name], 3),
+                    "patched": None if patched is None else patched[0],
+                    "weights": None if read is None else {key: round(read[key], 3) for key in READ},
                 }
             )
     encoder = [row for row in rows if row["head"].startswith("encoder")]
@@ -144,7 +153,7 @@ def grid_of(model: Mapping[str, Any]) -> list[float]:
         and len(name.split()) == 3
         and name.split()[1] != "0"
     ]
-    return [model["effects"][name]["share"][0] for name in names]
+    return [model["effects"][name][0] for name in names]
 
 
 def _agreement(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -174,11 +183,3 @@ def _agreement(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         }
         for name, kinds in groups.items()
     }
-
-
-def over_seeds(values: Sequence[float]) -> tuple[float, float]:
-    """Compute a mean over seeds, and half of its 95 % t-interval."""
-    if len(values) < 2:
-        return float(np.mean(values)), math.nan
-    half = T_VALUES[len(values)] * float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return float(np.mean(values)), half

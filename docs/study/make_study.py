@@ -72,9 +72,10 @@ def draw_all(found: Results, out: Path) -> None:
             draw(found).savefig(out / f"{name}.svg", metadata=metadata, bbox_inches="tight")
 
 
-def effect(model: Model, name: str, what: str = "turned") -> float:
-    """Return what an intervention did: the share of answers turned, or the share restored."""
-    return float(model["effects"][name][what][0])
+def effect(model: Model, name: str) -> float:
+    """Return the share of right answers that an intervention turned into wrong ones."""
+    _, turned = model["effects"][name]
+    return float(turned)
 
 
 def mean_of(models: Sequence[Model], read: Callable[[Model], float]) -> tuple[float, float]:
@@ -319,7 +320,7 @@ def table_of(
             yield (title, *(percent(found[name], read) for read in columns.values()))
 
 
-def turned(name: str) -> Callable[[Model], float]:
+def turns(name: str) -> Callable[[Model], float]:
     """Make a function that reads what an intervention turns."""
     return lambda model: effect(model, name)
 
