@@ -18,9 +18,8 @@ from pellucid.corpora.lexicon import NOUNS
 from pellucid.inside import Pair, patch
 from pellucid.inside.pair import make_pair
 
-ROOT = Path(__file__).parents[3]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-sys.path.insert(0, str(ROOT / "docs" / "study"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "docs" / "study"))
 
 import make_study
 from gender.conditions import all_conditions
@@ -29,6 +28,7 @@ from gender.pairs import is_minimal, record_of
 from gender.subject import Subject
 from gender.summary import rank_correlation
 
+ROOT = Path(__file__).parents[3]
 NUM_PAIRS = 7
 
 
