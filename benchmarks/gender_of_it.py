@@ -38,6 +38,8 @@ def main() -> None:
     parser.add_argument(
         "--seeds", type=int, nargs="+", default=[0, *SEEDS], help="0 is the packaged model"
     )
+    names = [PACKAGED, *VARIANTS, LONGER]
+    parser.add_argument("--variants", nargs="+", choices=names, default=names)
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--summary", type=Path, default=None)
     given = parser.parse_args()
@@ -50,7 +52,7 @@ def main() -> None:
     for (variant, seed), model in models.items():
         cell = given.folder / PACKAGED if variant == PACKAGED else Path(model)
         is_trained = variant == PACKAGED or (cell / "trained").is_file()
-        if seed not in given.seeds or not is_trained:
+        if variant not in given.variants or seed not in given.seeds or not is_trained:
             continue
         started = time.perf_counter()
         cell.mkdir(exist_ok=True)
