@@ -30,7 +30,7 @@ ROLES = ("rest", "antecedent", "rival", "pronoun", "predicate", "end")
 LAYERED = ("pronoun > antecedent", "predicate > nouns")
 WEIGHED = {"encoder": "antecedent", "cross": "predicate"}
 """Whose weight is shown: the pronoun's on its antecedent, the predicting row's on the predicate."""
-T_VALUES = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
+T_VALUES = {3: 4.303, 4: 3.182, 5: 2.776}
 """0.975 quantiles of Student's t for so many values, which have one degree of freedom less."""
 STYLE = {
     "font.size": 8,
@@ -79,10 +79,10 @@ def effect(model: Model, name: str) -> float:
 
 
 def mean_of(models: Sequence[Model], read: Callable[[Model], float]) -> tuple[float, float]:
-    """Compute a mean over seeds, and half of its 95 % t-interval; 0 for a single model."""
+    """Compute a mean over seeds, and half of its 95 % t-interval; 0 for fewer than three."""
     values = [read(model) for model in models]
-    if len(values) < 2:
-        return values[0], 0.0
+    if len(values) < 3:
+        return float(np.mean(values)), 0.0
     return float(np.mean(values)), T_VALUES[len(values)] * float(
         np.std(values, ddof=1)
     ) / math.sqrt(len(values))
@@ -114,6 +114,7 @@ def draw_behavior(found: Results) -> Figure:
     keys = dict(zip(groups, ("translated_right", "translated_both_right"), strict=True))
     draw_groups(left, found, groups, lambda model, group: model[keys[group]])
     left.axhline(0.95, color="#999999", lw=0.7, ls=":")
+    left.set_ylim(top=1.02)
     left.set_ylabel("pronoun translated right")
     left.legend(fontsize=6, frameon=False)
     draw_groups(right, found, ("margin",), lambda model, _: model["margin"][0])
@@ -163,10 +164,12 @@ def draw_reads(found: Results) -> Figure:
     top, bottom = figure.subplots(2, 1)
     parts = ("pronoun", "predicate", "nouns", "rest", "end", "prefix", "nouns prefix")
     draw_groups(top, found, parts, lambda model, part: effect(model, f"row reads no {part}"))
+    top.set_ylim(bottom=-0.02)
     top.set_ylabel("turned without reading it")
     top.legend(fontsize=6, frameon=False, ncols=2)
     others = ("choice key", "choice value", "gender key", "gender value")
     draw_groups(bottom, found, others, effect)
+    bottom.set_ylim(bottom=-0.02)
     bottom.set_ylabel("turned by the donor's")
     return figure
 
@@ -177,12 +180,14 @@ def draw_lines(found: Results) -> Figure:
     top, bottom = figure.subplots(2, 1)
     lines = ("pronoun > nouns", "pronoun > predicate", "predicate > nouns", "nouns > predicate")
     draw_groups(top, found, lines, lambda model, line: effect(model, f"line all {line}"))
+    top.set_ylim(bottom=-0.02)
     top.set_ylabel("turned, all layers cut")
     top.legend(fontsize=6, frameon=False, ncols=2)
     layered = [f"{at} {line}" for line in LAYERED for at in range(3)]
     draw_groups(bottom, found, layered, line_in_layer)
-    names = [f"{one[2:]}\nlayer {one[0]}" for one in layered]
+    names = [one[2:].replace("> ", ">\n") + f"\nlayer {one[0]}" for one in layered]
     bottom.set_xticks(range(len(names)), names, fontsize=6)
+    bottom.set_ylim(bottom=-0.02)
     bottom.set_ylabel("turned, one layer cut")
     return figure
 
@@ -236,6 +241,7 @@ def draw_directions(found: Results) -> Figure:
             moved.plot([], [], color=COLORS[name], label=name)
         probed.set_ylabel("predicting row" if role == "row" else role)
         for axes in (probed, moved):
+            axes.set_ylim(-0.03, 1.03)
             axes.set_xticks(range(3), ["layer 0", "layer 1", "layer 2"])
     rows[0][0].set_title("read by a probe (dotted: control task)", fontsize=8)
     rows[0][1].set_title("turned by the direction (dotted: random)", fontsize=8)
@@ -264,22 +270,29 @@ def figure_at(model: Model, place: str, kind: str) -> float:
 
 
 def draw_agreement(found: Results) -> Figure:
-    """Correlations between models of where answers turn, over layers, parts and contrasts."""
+    """Models by the two words that pass on the gender, and their correlations with each other."""
+    figure = Figure(figsize=(7, 3.2), layout="constrained")
+    words, pairs = figure.subplots(1, 2)
+    for name in (one for one in ALL if found[one]):
+        pronoun = [last_layer("gender", "pronoun")(model) for model in found[name]]
+        predicate = [last_layer("gender", "predicate")(model) for model in found[name]]
+        words.scatter(pronoun, predicate, s=14, color=COLORS[name], label=name)
+    words.set_xlabel("gender turned by the pronoun's vector")
+    words.set_ylabel("by the predicate's")
+    words.legend(fontsize=6, frameon=False)
     models = [model for name in (*SIX, LONGER) for model in found[name]]
-    grids = [
-        np.concatenate([flow_of([model], contrast).ravel() for contrast in ("choice", "gender")])
-        for model in models
-    ]
-    figure = Figure(figsize=(4, 3.4), layout="constrained")
-    axes = figure.subplots()
-    image = axes.imshow(np.corrcoef(grids), vmin=0, vmax=1, cmap="cividis")
+    image = pairs.imshow(np.corrcoef([grid_of(one) for one in models]), vmin=0, cmap="cividis")
     names = [model["variant"] for model in models]
     titles = list(dict.fromkeys(names))
-    firsts = [names.index(title) for title in titles]
-    axes.set_xticks(firsts, titles, rotation=60)
-    axes.set_yticks(firsts, titles)
+    pairs.set_yticks([names.index(title) for title in titles], titles)
+    pairs.set_xticks([])
     figure.colorbar(image, label="correlation", shrink=0.7)
     return figure
+
+
+def grid_of(model: Model) -> np.ndarray:
+    """List what each patch between layers turns, over layers, parts and contrasts."""
+    return np.concatenate([flow_of([model], contrast).ravel() for contrast in ("choice", "gender")])
 
 
 FIGURES = (
@@ -296,7 +309,7 @@ FIGURES = (
 def percent(models: Sequence[Model], read: Callable[[Model], float]) -> str:
     """Write a mean over seeds with half of its interval, in percent."""
     middle, half = mean_of(models, read)
-    return f"{100 * middle:.1f}" + (f" ± {100 * half:.1f}" if len(models) > 1 else "")
+    return f"{100 * middle:.1f}" + (f" ± {100 * half:.1f}" if len(models) > 2 else "")
 
 
 def renew_tables(text: str, found: Results) -> str:
