@@ -71,7 +71,7 @@ def write_summary(path: Path, found: dict[str, Any]) -> None:
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "command": "python benchmarks/gender_of_it.py --summary docs/study/results.json",
         "machine": describe(),
-        "agreement": found["agreement"],
+        **{name: value for name, value in found.items() if name != "models"},
     }
     models = ",\n".join(json.dumps(one) for one in found["models"])
     path.write_text(json.dumps(head, indent=1)[:-2] + f',\n "models": [\n{models}\n]}}\n')

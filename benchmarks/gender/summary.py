@@ -13,6 +13,8 @@ import numpy as np
 from pellucid.evaluation.resampling import draw_resamples
 
 READ = ("pronoun", "predicate", "antecedent")
+DONORS = ("choice", "gender")
+PERMUTATIONS = 9999
 STEERED = ("steer", "noise", "erase")
 
 
@@ -27,7 +29,12 @@ def summarize(cells: Mapping[tuple[str, int], Path], variants: Collection[str]) 
         for (variant, seed), cell in cells.items()
     ]
     trained = [one for one in models if one["variant"] in variants]
-    return {"models": models, "agreement": _agreement(trained)}
+    return {
+        "models": models,
+        "agreement": _agreement(trained),
+        "by_variant": {role: _between_variants(trained, role) for role in READ},
+        "with_accuracy": {role: _with_accuracy(trained, role) for role in READ},
+    }
 
 
 def _of_model(cell: Path, *, with_intervals: bool) -> dict[str, Any]:
@@ -183,3 +190,43 @@ def _agreement(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         }
         for name, kinds in groups.items()
     }
+
+
+def decided_at(model: Mapping[str, Any], role: str) -> float:
+    """Return what a part turns after the encoder's last layer, in the contrast where it is less."""
+    depth = sum(site.startswith("encoder") for site in model["sites"])
+    turned = [model["effects"][f"{donor} {depth} {role}"][1] for donor in DONORS]
+    return float(min(turned))
+
+
+def _between_variants(models: Sequence[Mapping[str, Any]], role: str) -> dict[str, float]:
+    """Compute the share of variance that lies between variants, and its permutation test."""
+    values = np.array([decided_at(model, role) for model in models])
+    names = [model["variant"] for model in models]
+    variants = np.array([sorted(set(names)).index(name) for name in names])
+    observed = _variance_between(values, variants)
+    draw = np.random.default_rng(1)
+    others = [_variance_between(values, draw.permutation(variants)) for _ in range(PERMUTATIONS)]
+    as_large = sum(other >= observed for other in others)
+    return {
+        "share": round(observed, 3),
+        "p": round((as_large + 1) / (PERMUTATIONS + 1), 4),
+        "mean": round(float(values.mean()), 3),
+        "low": round(float(values.min()), 3),
+        "high": round(float(values.max()), 3),
+    }
+
+
+def _variance_between(values: np.ndarray, groups: np.ndarray) -> float:
+    sizes = np.bincount(groups)
+    means = np.bincount(groups, weights=values) / np.maximum(sizes, 1)
+    between = (sizes * (means - values.mean()) ** 2).sum()
+    return float(between / max(((values - values.mean()) ** 2).sum(), 1e-12))
+
+
+def _with_accuracy(models: Sequence[Mapping[str, Any]], role: str) -> float:
+    """Correlate, over models, how much is decided at a part with how often they are right."""
+    return rank_correlation(
+        [decided_at(model, role) for model in models],
+        [model["translated_right"] for model in models],
+    )
