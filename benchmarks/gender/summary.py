@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from pellucid.evaluation.resampling import draw_resamples
 
 READ = ("pronoun", "predicate", "antecedent")
 DONORS = ("choice", "gender")
-PERMUTATIONS = 9999
+PERMUTATIONS = 999
 STEERED = ("steer", "noise", "erase")
 
 
@@ -31,7 +30,6 @@ def summarize(cells: Mapping[tuple[str, int], Path], variants: Collection[str]) 
     trained = [one for one in models if one["variant"] in variants]
     return {
         "models": models,
-        "agreement": _agreement(trained),
         "by_variant": {role: _between_variants(trained, role) for role in READ},
         "with_accuracy": {role: _with_accuracy(trained, role) for role in READ},
     }
@@ -42,9 +40,11 @@ def _of_model(cell: Path, *, with_intervals: bool) -> dict[str, Any]:
     other = json.loads((cell / "measured.json").read_text("utf-8"))
     base = kept["as it is"]
     names = [name for name in kept.files if name not in {"as it is", "is_test", "has_swap"}]
-    shares = {name: _effect(kept, name) for name in names}
-    effects = {name: [one[0] for one in found] for name, found in shares.items()}
-    intervals = {name: [one[1:] for one in found] for name, found in shares.items()}
+    sums = {name: _sums(kept, name) for name in names}
+    effects = {name: [_ratio(*one) for one in found] for name, found in sums.items()}
+    intervals = {}
+    if with_intervals:
+        intervals = {name: [_interval(*one)[1:] for one in found] for name, found in sums.items()}
     weights = other.pop("weights")
     slopes = other.pop("slopes")
     return {
@@ -57,17 +57,21 @@ def _of_model(cell: Path, *, with_intervals: bool) -> dict[str, Any]:
         "right": _interval((base > 0).astype(float), np.ones(len(base))),
         "margin": _interval(base, np.ones(len(base))),
         "effects": effects,
-        **({"intervals": intervals} if with_intervals else {}),
+        "intervals": intervals,
         "heads": _heads(other["sites"], other["num_heads"], effects, slopes, weights),
     }
 
 
-def _effect(kept: Mapping[str, np.ndarray], name: str) -> tuple[list[float], list[float]]:
+Fraction = tuple[np.ndarray, np.ndarray]
+"""Numbers of pairs to sum above and below the line."""
+
+
+def _sums(kept: Mapping[str, np.ndarray], name: str) -> tuple[Fraction, Fraction]:
     """Compute what an intervention does: the share it passes on, and the answers it turns.
 
     The share is the part of the way to the donor's margin, summed over pairs; for a change that has
     no donor, the part of the margin that is lost. Answers turned are right ones that become wrong,
-    as a share of right ones. Each has the ends of its 95 % interval over pairs.
+    as a share of right ones.
     """
     base, after = kept["as it is"], kept[name]
     kind = name.split()[0]
@@ -80,9 +84,8 @@ def _effect(kept: Mapping[str, np.ndarray], name: str) -> tuple[list[float], lis
     if kind in {"choice", "gender", "row", "patch"}:
         whole = base - kept["donor gender" if kind == "gender" else "donor choice"]
     is_right = chosen & (base > 0)
-    share = _interval((base - after)[chosen], whole[chosen])
-    turned = _interval((is_right & (after < 0))[chosen], is_right[chosen])
-    return share, turned
+    is_turned = is_right & (after < 0)
+    return ((base - after)[chosen], whole[chosen]), (is_turned[chosen], is_right[chosen])
 
 
 def _interval(upper: np.ndarray, lower: np.ndarray) -> list[float]:
@@ -90,8 +93,11 @@ def _interval(upper: np.ndarray, lower: np.ndarray) -> list[float]:
     counts = _resamples(len(upper))
     drawn = (counts @ upper.astype(np.float64)) / (counts @ lower.astype(np.float64))
     ends = np.percentile(drawn, (2.5, 97.5))
-    found = [float(upper.sum() / lower.sum()), *ends.tolist()]
-    return [round(one, 3) for one in found]
+    return [_ratio(upper, lower), *(round(one, 3) for one in ends.tolist())]
+
+
+def _ratio(upper: np.ndarray, lower: np.ndarray) -> float:
+    return round(float(upper.sum() / lower.sum()), 3)
 
 
 _DRAWN: dict[int, np.ndarray] = {}
@@ -149,47 +155,6 @@ def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float:
     """Compute Spearman's rank correlation (no ties are expected)."""
     ranks = [np.argsort(np.argsort(values)).astype(float) for values in (a, b)]
     return round(float(np.corrcoef(*ranks)[0, 1]), 4)
-
-
-def grid_of(model: Mapping[str, Any]) -> list[float]:
-    """List the shares of both contrasts after each layer of the encoder."""
-    names = [
-        name
-        for name in model["effects"]
-        if name.split()[0] in {"choice", "gender"}
-        and len(name.split()) == 3
-        and name.split()[1] != "0"
-    ]
-    return [model["effects"][name][0] for name in names]
-
-
-def _agreement(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Correlate models with each other: where things are, and in heads of which number."""
-    grids = [grid_of(model) for model in models]
-    heads = [[row["cut"] for row in model["heads"]["rows"]] for model in models]
-    groups: dict[str, dict[str, list[float]]] = {"grid": {}, "heads": {}}
-    for (i, one), (j, other) in combinations(enumerate(models), 2):
-        if one["variant"] == other["variant"]:
-            kind = "same variant, other seed"
-        else:
-            kind = "other variant, " + (
-                "same seed" if one["seed"] == other["seed"] else "other seed"
-            )
-        correlation = float(np.corrcoef(grids[i], grids[j])[0, 1])
-        groups["grid"].setdefault(kind, []).append(correlation)
-        groups["heads"].setdefault(kind, []).append(rank_correlation(heads[i], heads[j]))
-    return {
-        name: {
-            kind: {
-                "mean": round(float(np.mean(values)), 3),
-                "low": round(float(np.min(values)), 3),
-                "high": round(float(np.max(values)), 3),
-                "pairs_of_models": len(values),
-            }
-            for kind, values in kinds.items()
-        }
-        for name, kinds in groups.items()
-    }
 
 
 def decided_at(model: Mapping[str, Any], role: str) -> float:

@@ -13,6 +13,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def draw_reads(found: Results) -> Figure:
     """Answers turned when the predicting row cannot read a part, or gets other keys or values."""
     figure = Figure(figsize=(7, 4.4), layout="constrained")
     top, bottom = figure.subplots(2, 1)
-    parts = ("pronoun", "predicate", "nouns", "rest", "end", "prefix", "nouns prefix")
+    parts = ("pronoun", "predicate", "nouns", "rest", "end", "prefix-nouns", "prefix")
     draw_groups(top, found, parts, lambda model, part: effect(model, f"row reads no {part}"))
     top.set_ylim(bottom=-0.02)
     top.set_ylabel("turned without reading it")
@@ -347,6 +348,30 @@ def last_layer(kind: str, role: str) -> Callable[[Model], float]:
     )[1]
 
 
+def decided_at(role: str) -> Callable[[Model], float]:
+    """Make a function that reads what a part turns in the contrast in which it turns less."""
+    return lambda model: min(last_layer(donor, role)(model) for donor in ("choice", "gender"))
+
+
+def agreement_rows(found: Results) -> Iterable[Sequence[str]]:
+    """Yield a row for each kind of pair of models, of the six variants."""
+    yield ("two models", "pairs", "where answers turn", "effects of heads by number")
+    yield ("---", "---:", "---:", "---:")
+    models = [model for name in SIX for model in found[name]]
+    kinds: dict[str, list[tuple[float, float]]] = {}
+    for one, other in combinations(models, 2):
+        grids = np.corrcoef(grid_of(one), grid_of(other))[0, 1]
+        cuts = [[row["cut"] for row in model["heads"]["rows"]] for model in (one, other)]
+        ranks = [np.argsort(np.argsort(values)) for values in cuts]
+        variant = "same variant" if one["variant"] == other["variant"] else "other variant"
+        seed = "same seed" if one["seed"] == other["seed"] else "other seed"
+        both = float(grids), float(np.corrcoef(ranks)[0, 1])
+        kinds.setdefault(f"{variant}, {seed}", []).append(both)
+    for kind, values in sorted(kinds.items(), reverse=True):
+        means = np.mean(values, axis=0)
+        yield (kind, str(len(values)), *(f"{mean:.2f}" for mean in means))
+
+
 TABLES: dict[str, Callable[[Results], Iterable[Sequence[str]]]] = {
     "behavior": lambda found: table_of(
         found,
@@ -355,18 +380,29 @@ TABLES: dict[str, Callable[[Results], Iterable[Sequence[str]]]] = {
             "both of a pair": lambda model: model["translated_both_right"],
         },
     ),
-    "memory": lambda found: table_of(
+    "decided": lambda found: table_of(
         found,
         {
-            "choice: pronoun": last_layer("choice", "pronoun"),
-            "choice: predicate": last_layer("choice", "predicate"),
-            "choice: all": last_layer("choice", "all"),
-            "gender: pronoun": last_layer("gender", "pronoun"),
-            "gender: predicate": last_layer("gender", "predicate"),
-            "gender: antecedent": last_layer("gender", "antecedent"),
-            "gender: all": last_layer("gender", "all"),
+            "at the pronoun": decided_at("pronoun"),
+            "at the predicate": decided_at("predicate"),
+            "at the antecedent": decided_at("antecedent"),
+            "choice, at the predicate": last_layer("choice", "predicate"),
+            "gender, at the antecedent": last_layer("gender", "antecedent"),
+            "gender, everywhere": last_layer("gender", "all"),
         },
     ),
+    "reads": lambda found: table_of(
+        found,
+        {
+            "pronoun": turns("row reads no pronoun"),
+            "predicate": turns("row reads no predicate"),
+            "nouns": turns("row reads no nouns"),
+            "nouns in French": turns("row reads no prefix-nouns"),
+            "both": turns("row reads no nouns prefix-nouns"),
+            "all French words": turns("row reads no prefix"),
+        },
+    ),
+    "agreement": agreement_rows,
 }
 
 
