@@ -1,6 +1,6 @@
 """Draw the figures of the study, and write its tables, from one file of results.
 
-    python docs/study/make_study.py [--results FILE] [--out DIR]
+    python docs/study/make_study.py [--results FILE] [--out DIR] [--facts]
 
 `benchmarks/gender_of_it.py --summary FILE` makes the results. Equal results give equal files:
 nothing in them depends on the day.
@@ -31,7 +31,7 @@ ROLES = ("rest", "antecedent", "rival", "pronoun", "predicate", "end")
 LAYERED = ("pronoun > antecedent", "predicate > nouns")
 WEIGHED = {"encoder": "antecedent", "cross": "predicate"}
 """Whose weight is shown: the pronoun's on its antecedent, the predicting row's on the predicate."""
-T_VALUES = {3: 4.303, 4: 3.182, 5: 2.776}
+T_VALUES = {3: 4.303, 4: 3.182, 5: 2.776, 30: 2.045}
 """0.975 quantiles of Student's t for so many values, which have one degree of freedom less."""
 STYLE = {
     "font.size": 8,
@@ -50,8 +50,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, default=HERE / "results.json")
     parser.add_argument("--out", type=Path, default=HERE)
+    parser.add_argument("--facts", action="store_true", help="print what the text quotes")
     given = parser.parse_args()
     found = read_results(given.results)
+    if given.facts:
+        print("\n".join(facts_of(found)))
+        return
     draw_all(found, given.out)
     page = given.out / "README.md"
     if page.is_file():
@@ -311,6 +315,20 @@ def percent(models: Sequence[Model], read: Callable[[Model], float]) -> str:
     """Write a mean over seeds with half of its interval, in percent."""
     middle, half = mean_of(models, read)
     return f"{100 * middle:.1f}" + (f" ± {100 * half:.1f}" if len(models) > 2 else "")
+
+
+def facts_of(found: Results) -> Iterable[str]:
+    """Write every intervention's mean over the models of the six variants, their range, and demo's."""
+    models = [model for name in SIX for model in found[name]]
+    (packaged,) = found[PACKAGED]
+    for name in models[0]["effects"]:
+        # Pre-norm has other names for some places.
+        values = [effect(one, name) for one in models if name in one["effects"]]
+        ours = f"{100 * effect(packaged, name):.1f}" if name in packaged["effects"] else "–"
+        mean = percent(models, turns(name)) if len(values) == len(models) else "–"
+        yield f"{name}: {mean} ({100 * min(values):.1f} to {100 * max(values):.1f}); demo {ours}"
+    for role in ("pronoun", "predicate", "antecedent"):
+        yield f"decided at the {role}: {percent(models, decided_at(role))}"
 
 
 def renew_tables(text: str, found: Results) -> str:
