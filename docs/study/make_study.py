@@ -33,7 +33,7 @@ WEIGHED = {"encoder": "antecedent", "cross": "predicate"}
 """Whose weight is shown: the pronoun's on its antecedent, the predicting row's on the predicate."""
 T_VALUES = {3: 4.303, 4: 3.182, 5: 2.776, 30: 2.045}
 """0.975 quantiles of Student's t for so many values, which have one degree of freedom less."""
-STYLE = {
+STYLE: dict[str, Any] = {
     "font.size": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -311,14 +311,15 @@ FIGURES = (
 )
 
 
-def percent(models: Sequence[Model], read: Callable[[Model], float]) -> str:
+def percent(models: Sequence[Model], read: Callable[[Model], float], *, digits: int = 1) -> str:
     """Write a mean over seeds with half of its interval, in percent."""
     middle, half = mean_of(models, read)
-    return f"{100 * middle:.1f}" + (f" ± {100 * half:.1f}" if len(models) > 2 else "")
+    interval = f" ± {100 * half:.{digits}f}" if len(models) > 2 else ""
+    return f"{100 * middle:.{digits}f}{interval}"
 
 
 def facts_of(found: Results) -> Iterable[str]:
-    """Write every intervention's mean over the models of the six variants, their range, and demo's."""
+    """Write what each intervention turns: mean over the six variants' models, range, demo."""
     models = [model for name in SIX for model in found[name]]
     (packaged,) = found[PACKAGED]
     for name in models[0]["effects"]:
@@ -341,7 +342,7 @@ def renew_tables(text: str, found: Results) -> str:
 
 
 def table_of(
-    found: Results, columns: dict[str, Callable[[Model], float]]
+    found: Results, columns: dict[str, Callable[[Model], float]], *, digits: int = 0
 ) -> Iterable[Sequence[str]]:
     """Yield a row for each variant."""
     yield ("model", *columns)
@@ -349,7 +350,7 @@ def table_of(
     for name in ALL:
         if found[name]:
             title = f"`{name}`" if name == PACKAGED else name
-            yield (title, *(percent(found[name], read) for read in columns.values()))
+            yield (title, *(percent(found[name], read, digits=digits) for read in columns.values()))
 
 
 def turns(name: str) -> Callable[[Model], float]:
@@ -397,6 +398,7 @@ TABLES: dict[str, Callable[[Results], Iterable[Sequence[str]]]] = {
             "pronoun right": lambda model: model["translated_right"],
             "both of a pair": lambda model: model["translated_both_right"],
         },
+        digits=1,
     ),
     "decided": lambda found: table_of(
         found,
