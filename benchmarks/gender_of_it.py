@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument(
         "--seeds", type=int, nargs="+", default=[0, *SEEDS], help="0 is the packaged model"
     )
-    names = [PACKAGED, *VARIANTS, LONGER]
+    names = [PACKAGED, *VARIANTS, *LONGER]
     parser.add_argument("--variants", nargs="+", choices=names, default=names)
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--summary", type=Path, default=None)
@@ -47,7 +47,7 @@ def main() -> None:
     pairs = load_pairs(given.folder / "text")[: given.pairs]
     models = {(PACKAGED, 0): PACKAGED}
     for seed in SEEDS:
-        for variant in (*VARIANTS, LONGER):
+        for variant in (*VARIANTS, *LONGER):
             models[variant, seed] = str(cell_of(given.folder, variant, seed))
     for (variant, seed), model in models.items():
         cell = given.folder / PACKAGED if variant == PACKAGED else Path(model)

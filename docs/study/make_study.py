@@ -23,10 +23,10 @@ from matplotlib.figure import Figure
 
 HERE = Path(__file__).parent
 PACKAGED = "demo"
-LONGER = "four times longer"
+LONGER = ("sinusoidal longer", "relative longer")
 SIX = ("sinusoidal", "rotary", "ALiBi", "relative", "pre-norm", "RMS norm")
-ALL = (PACKAGED, *SIX, LONGER)
-COLORS = dict(zip(ALL, ("#1a1a1a", *(f"C{index}" for index in range(6)), "#8a8a8a"), strict=True))
+ALL = (PACKAGED, *SIX, *LONGER)
+COLORS = dict(zip(ALL, ("#1a1a1a", *(f"C{index}" for index in range(6)), "C7", "C6"), strict=True))
 ROLES = ("rest", "antecedent", "rival", "pronoun", "predicate", "end")
 LAYERED = ("pronoun > antecedent", "predicate > nouns")
 WEIGHED = {"encoder": "antecedent", "cross": "predicate"}
@@ -130,11 +130,11 @@ def draw_behavior(found: Results) -> Figure:
 def draw_flow(found: Results) -> Figure:
     """Answers turned by vectors of another sentence, after each layer and in each part."""
     shown = [name for name in ALL if found[name]]
-    figure = Figure(figsize=(7.5, 6.4), layout="constrained")
+    figure = Figure(figsize=(8.5, 6.4), layout="constrained")
     halves = figure.subfigures(2, 1)
     for half, contrast in zip(halves, ("choice", "gender"), strict=True):
         half.suptitle(f"vectors of the sentence with another {contrast}", fontsize=9)
-        for cell, name in zip(half.subplots(2, 4).flat, ALL, strict=True):
+        for cell, name in zip(half.subplots(2, 5).flat, [*ALL, None], strict=True):
             if name not in shown:
                 cell.axis("off")
                 continue
@@ -285,7 +285,7 @@ def draw_agreement(found: Results) -> Figure:
     words.set_xlabel("gender turned by the pronoun's vector")
     words.set_ylabel("by the predicate's")
     words.legend(fontsize=6, frameon=False)
-    models = [model for name in (*SIX, LONGER) for model in found[name]]
+    models = [model for name in (*SIX, *LONGER) for model in found[name]]
     image = pairs.imshow(np.corrcoef([grid_of(one) for one in models]), vmin=0, cmap="cividis")
     names = [model["variant"] for model in models]
     titles = list(dict.fromkeys(names))
