@@ -391,6 +391,27 @@ def agreement_rows(found: Results) -> Iterable[Sequence[str]]:
         yield (kind, str(len(values)), *(f"{mean:.2f}" for mean in means))
 
 
+def longer_rows(found: Results) -> Iterable[Sequence[str]]:
+    """Yield a row for each longer training: what is decided where in it and in the short one."""
+    yield (
+        "model",
+        "seed",
+        "pronoun, short",
+        "predicate, short",
+        "pronoun, longer",
+        "predicate, longer",
+    )
+    yield ("---", *("---:" for _ in range(5)))
+    for name in LONGER:
+        for model in found[name]:
+            base = name.removesuffix(" longer")
+            (short,) = (one for one in found[base] if one["seed"] == model["seed"])
+            shares = [
+                decided_at(role)(one) for one in (short, model) for role in ("pronoun", "predicate")
+            ]
+            yield (base, str(model["seed"]), *(f"{100 * share:.0f}" for share in shares))
+
+
 TABLES: dict[str, Callable[[Results], Iterable[Sequence[str]]]] = {
     "behavior": lambda found: table_of(
         found,
@@ -422,6 +443,7 @@ TABLES: dict[str, Callable[[Results], Iterable[Sequence[str]]]] = {
             "all French words": turns("row reads no prefix"),
         },
     ),
+    "longer": longer_rows,
     "agreement": agreement_rows,
 }
 
