@@ -111,6 +111,12 @@ def draw_groups(
         axes.axvline(place + 0.5, color="#dddddd", lw=0.5)
 
 
+def add_legend(figure: Figure, axes: Any) -> None:
+    """Name the colors below the figure, where they hide no point."""
+    handles = axes.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=5, fontsize=6, frameon=False)
+
+
 def draw_behavior(found: Results) -> Figure:
     """Accuracy of the pronoun in translations, and the margin between both pronouns."""
     figure = Figure(figsize=(6.5, 2.4), layout="constrained")
@@ -121,9 +127,9 @@ def draw_behavior(found: Results) -> Figure:
     left.axhline(0.95, color="#999999", lw=0.7, ls=":")
     left.set_ylim(top=1.02)
     left.set_ylabel("pronoun translated right")
-    left.legend(fontsize=6, frameon=False)
     draw_groups(right, found, ("margin",), lambda model, _: model["margin"][0])
     right.set_ylabel("own minus other pronoun, nats")
+    add_legend(figure, left)
     return figure
 
 
@@ -171,11 +177,11 @@ def draw_reads(found: Results) -> Figure:
     draw_groups(top, found, parts, lambda model, part: effect(model, f"row reads no {part}"))
     top.set_ylim(bottom=-0.02)
     top.set_ylabel("turned without reading it")
-    top.legend(fontsize=6, frameon=False, ncols=2)
     others = ("choice key", "choice value", "gender key", "gender value")
     draw_groups(bottom, found, others, effect)
     bottom.set_ylim(bottom=-0.02)
     bottom.set_ylabel("turned by the donor's")
+    add_legend(figure, top)
     return figure
 
 
@@ -187,13 +193,13 @@ def draw_lines(found: Results) -> Figure:
     draw_groups(top, found, lines, lambda model, line: effect(model, f"line all {line}"))
     top.set_ylim(bottom=-0.02)
     top.set_ylabel("turned, all layers cut")
-    top.legend(fontsize=6, frameon=False, ncols=2)
     layered = [f"{at} {line}" for line in LAYERED for at in range(3)]
     draw_groups(bottom, found, layered, line_in_layer)
     names = [one[2:].replace("> ", ">\n") + f"\nlayer {one[0]}" for one in layered]
     bottom.set_xticks(range(len(names)), names, fontsize=6)
     bottom.set_ylim(bottom=-0.02)
     bottom.set_ylabel("turned, one layer cut")
+    add_legend(figure, top)
     return figure
 
 
@@ -218,7 +224,7 @@ def draw_heads(found: Results) -> Figure:
     ranks = ("1", "2", "3")
     draw_groups(panels[2], found, ranks, lambda model, rank: strongest(model)[int(rank) - 1])
     panels[2].set_title("three strongest heads", fontsize=8)
-    panels[2].legend(fontsize=6, frameon=False)
+    add_legend(figure, panels[2])
     return figure
 
 
@@ -250,7 +256,7 @@ def draw_directions(found: Results) -> Figure:
             axes.set_xticks(range(3), ["layer 0", "layer 1", "layer 2"])
     rows[0][0].set_title("read by a probe (dotted: control task)", fontsize=8)
     rows[0][1].set_title("turned by the direction (dotted: random)", fontsize=8)
-    rows[0][1].legend(fontsize=6, frameon=False, ncols=2)
+    add_legend(figure, rows[0][1])
     return figure
 
 
@@ -284,7 +290,6 @@ def draw_agreement(found: Results) -> Figure:
         words.scatter(pronoun, predicate, s=14, color=COLORS[name], label=name)
     words.set_xlabel("gender turned by the pronoun's vector")
     words.set_ylabel("by the predicate's")
-    words.legend(fontsize=6, frameon=False)
     models = [model for name in (*SIX, *LONGER) for model in found[name]]
     image = pairs.imshow(np.corrcoef([grid_of(one) for one in models]), vmin=0, cmap="cividis")
     names = [model["variant"] for model in models]
@@ -292,6 +297,7 @@ def draw_agreement(found: Results) -> Figure:
     pairs.set_yticks([names.index(title) for title in titles], titles)
     pairs.set_xticks([])
     figure.colorbar(image, label="correlation", shrink=0.7)
+    add_legend(figure, words)
     return figure
 
 
