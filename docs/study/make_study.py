@@ -336,6 +336,8 @@ def facts_of(found: Results) -> Iterable[str]:
         yield f"{name}: {mean} ({100 * min(values):.1f} to {100 * max(values):.1f}); demo {ours}"
     for role in ("pronoun", "predicate", "antecedent"):
         yield f"decided at the {role}: {percent(models, decided_at(role))}"
+    for model in (model for name in LONGER for model in found[name]):
+        yield f"{model['variant']} {model['seed']}, choice by number: {model['by_number']}"
 
 
 def renew_tables(text: str, found: Results) -> str:
