@@ -401,22 +401,15 @@ def agreement_rows(found: Results) -> Iterable[Sequence[str]]:
 
 def longer_rows(found: Results) -> Iterable[Sequence[str]]:
     """Yield a row for each longer training: what is decided where in it and in the short one."""
-    yield (
-        "model",
-        "seed",
-        "pronoun, short",
-        "predicate, short",
-        "pronoun, longer",
-        "predicate, longer",
-    )
-    yield ("---", *("---:" for _ in range(5)))
+    roles = ("pronoun", "predicate", "rest")
+    headings = [f"{role}, {length}" for length in ("short", "longer") for role in roles]
+    yield ("model", "seed", *headings)
+    yield ("---", "---:", *("---:" for _ in headings))
     for name in LONGER:
         for model in found[name]:
             base = name.removesuffix(" longer")
             (short,) = (one for one in found[base] if one["seed"] == model["seed"])
-            shares = [
-                decided_at(role)(one) for one in (short, model) for role in ("pronoun", "predicate")
-            ]
+            shares = [decided_at(role)(one) for one in (short, model) for role in roles]
             yield (base, str(model["seed"]), *(f"{100 * share:.0f}" for share in shares))
 
 
