@@ -54,12 +54,30 @@ def _of_model(cell: Path, *, with_intervals: bool) -> dict[str, Any]:
             for place, found in other["probes"].items()
         },
         "num_pairs": len(base),
+        "by_number": _by_number(kept, cell, other["sites"]),
         "right": _interval((base > 0).astype(float), np.ones(len(base))),
         "margin": _interval(base, np.ones(len(base))),
         "effects": effects,
         "intervals": intervals,
         "heads": _heads(other["sites"], other["num_heads"], effects, slopes, weights),
     }
+
+
+def _by_number(
+    kept: Mapping[str, np.ndarray], cell: Path, sites: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Compute what two words turn in the contrast of choice, for *it* and for *they*."""
+    pairs = json.loads((cell.parent / "text" / "pairs.json").read_text("utf-8"))
+    is_plural = np.array([" they " in pair[0]["source"] for pair in pairs])
+    depth = sum(site.startswith("encoder") for site in sites)
+    found: dict[str, dict[str, float]] = {}
+    for name, is_chosen in (("it", ~is_plural), ("they", is_plural)):
+        is_right = is_chosen[: len(kept["as it is"])] & (kept["as it is"] > 0)
+        found[name] = {
+            role: _ratio(is_right & (kept[f"choice {depth} {role}"] < 0), is_right)
+            for role in ("pronoun", "predicate")
+        }
+    return found
 
 
 Fraction = tuple[np.ndarray, np.ndarray]
