@@ -81,7 +81,7 @@ def _train_and_test(
     text: Path, cell: Path, changes: Sequence[str], seed: int, steps: int
 ) -> dict[str, Any]:
     recipe = load_recipe(
-        find_recipe("demo")[0],
+        find_recipe("tiny-en-fr")[0],
         (
             *(f"training.seed={seed}", f"training.max_steps={steps}"),
             *(f"training.validate_every={steps}", "training.kernels=pytorch"),
