@@ -106,7 +106,8 @@ def test_everything_restores_all_and_a_sentence_of_its_own_nothing(
     pizza: tuple[Pair, Pair],
 ) -> None:
     found = patch(*pizza)
-    assert found.matrix[:, -1].tolist() == [1.0, 1.0, 1.0]
+    # A batch of both runs rounds otherwise than each alone.
+    assert found.matrix[:, -1] == pytest.approx([1.0, 1.0, 1.0], abs=1e-12)
     assert found.column_labels[-1] == "(all)"
     same = found.column_tokens.index("came")
     assert found.matrix[0, same] == 0.0

@@ -17,7 +17,6 @@ from pellucid.decode.constraints.forbidden import Spelling
 from pellucid.decode.constraints.glossary import Glossary
 from pellucid.machine.turns import taking_turns
 from pellucid.serve.compat import language_pairs
-from pellucid.serve.compat import routes as compat_routes
 from pellucid.serve.models import Models
 from pellucid.serve.queue.large_bodies import SMALL_BYTES, check_keys, in_turn
 from pellucid.serve.routes import page_route
@@ -140,10 +139,11 @@ def test_search_for_terms_and_phrases_gives_way(models: Models) -> None:
 
 def test_detection_gives_way_between_pages(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     turns: list[int] = []
-    monkeypatch.setattr(compat_routes, "give_way", lambda: turns.append(1))
+    monkeypatch.setattr(language_pairs, "give_way", lambda: turns.append(1))
     body = {"q": ["<p>A cat"] * 30, "source": "auto", "target": "fr", "format": "html"}
     assert live.post("/translate", body).status_code == 200
-    assert len(turns) == 30
+    # Once for each page, and once for all of them together.
+    assert len(turns) == 31
 
 
 @pytest.mark.parametrize("path", ["/v1/translate", "/v1/look", "/translate"])

@@ -141,7 +141,7 @@ def test_text_that_cannot_be_copied_is_selected(opened: Browser) -> None:
 
 def test_reasons_are_sentences_and_no_names_of_flags(opened: Browser) -> None:
     shown = opened.run("document.querySelector('article').textContent")
-    assert "words may be missing in the translation: fell" in shown
+    assert "words may be missing in the translation: Something fell on my" in shown
     assert "partial" not in opened.run("document.body.textContent")
     # A text of the document is text of the page.
     assert opened.run("document.querySelectorAll('article i, article b').length") == 0

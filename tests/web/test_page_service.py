@@ -147,7 +147,7 @@ def test_models_of_other_programs_answer_as_demo_does(
     reader.run(f"location.hash += '&change={change.replace(' ', '+')}'")
     reader.wait("document.body.textContent.includes('With these changes')")
     reader.settle()
-    how = {"beam": 1, "clean": False, "split": "none", "max_length": 2 * len(source) + 20}
+    how = {"beam": 1, "clean": False, "split": "none"}
     changed = translator.changed(change).translate(text, to=to, **how)
     assert reader.target.strip() == changed.text
 

@@ -16,7 +16,8 @@ from pellucid.errors import InputError
 from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside.align.alignment_maps import map_pairs
 from pellucid.inside.align.attention_links import align_pairs
-from pellucid.inside.align.direction import consistencies, make_direction
+from pellucid.inside.align.choice import consistencies
+from pellucid.inside.align.direction import make_direction
 from pellucid.inside.align.link_views import View, all_views
 from pellucid.inside.align.linked_units import Aligned, link_words
 from pellucid.inside.pair import make_pair

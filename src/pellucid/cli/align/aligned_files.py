@@ -26,13 +26,8 @@ from pellucid.evaluation.word_links import (
     score_links,
     write_links,
 )
-from pellucid.inside.align.direction import (
-    FEW_PAIRS,
-    SAMPLE_PAIRS,
-    Direction,
-    Judged,
-    make_direction,
-)
+from pellucid.inside.align.choice import FEW_PAIRS, SAMPLE_PAIRS
+from pellucid.inside.align.direction import Direction, Judged, make_direction
 from pellucid.inside.align.link_views import guided_view
 from pellucid.inside.align.linked_units import SIDES, count_linkable_words
 from pellucid.machine.devices import device_in_use

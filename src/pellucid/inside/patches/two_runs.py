@@ -191,10 +191,12 @@ class Patching:
         size = max(1, MOST_TOKENS // (len(read.source_ids) + len(read.target_ids)))
         found: list[float] = []
         for start in range(0, len(places), size):
-            some = places[start : start + size]
+            # The first copy stays as it is: a batch rounds otherwise than a single run, and a patch
+            # without effect restores 0.
+            some = [{}, *places[start : start + size]]
             logits_NTV = read.logits_of_copies(_Put(vectors, some), len(some))
-            changed = [_number_of(self._judge(logits_TV[-1])) for logits_TV in logits_NTV]
-            found += [(one - second) / (first - second) for one in changed]
+            whole, *changed = (_number_of(self._judge(logits_TV[-1])) for logits_TV in logits_NTV)
+            found += [(one - whole) / (first - second) for one in changed]
         return found
 
     @cached_property

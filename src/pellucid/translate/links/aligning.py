@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pellucid.inside.align.direction import FEW_PAIRS, SAMPLE_PAIRS
+from pellucid.inside.align.choice import FEW_PAIRS, SAMPLE_PAIRS
 from pellucid.inside.align.link_views import View, all_views, guided_view
 from pellucid.inside.align.linked_units import Aligned, Units, links_of_maps, words_of_units
 from pellucid.machine.turns import give_way

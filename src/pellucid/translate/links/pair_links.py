@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pellucid.bundle import Bundle
 from pellucid.evaluation.word_links import symmetrize
-from pellucid.inside.align.direction import FEW_PAIRS, Direction, make_direction
+from pellucid.inside.align.choice import FEW_PAIRS
+from pellucid.inside.align.direction import Direction, make_direction
 from pellucid.inside.align.link_views import guided_view
 from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits
 from pellucid.inside.changes.given_changes import GivenChanges
