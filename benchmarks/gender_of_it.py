@@ -69,7 +69,7 @@ def write_summary(path: Path, found: dict[str, Any]) -> None:
     """Write the results with date and machine, a line for each model."""
     head = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "command": "python benchmarks/gender_of_it.py --summary docs/study/results.json",
+        "command": "python benchmarks/gender_of_it.py --summary RESULT",
         "machine": describe(),
         **{name: value for name, value in found.items() if name != "models"},
     }

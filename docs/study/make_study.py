@@ -22,6 +22,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 HERE = Path(__file__).parent
+RESULTS = HERE.parents[1] / "benchmarks" / "results" / "2026-11-29-gender-of-it.json"
 PACKAGED = "demo"
 LONGER = ("sinusoidal longer", "relative longer")
 SIX = ("sinusoidal", "rotary", "ALiBi", "relative", "pre-norm", "RMS norm")
@@ -35,6 +36,8 @@ T_VALUES = {3: 4.303, 4: 3.182, 5: 2.776, 30: 2.045}
 """0.975 quantiles of Student's t for so many values, which have one degree of freedom less."""
 STYLE: dict[str, Any] = {
     "font.size": 8,
+    # Every text of a picture repeats the list.
+    "font.sans-serif": ["DejaVu Sans"],
     "axes.spines.top": False,
     "axes.spines.right": False,
     "svg.fonttype": "none",
@@ -48,7 +51,7 @@ Results = dict[str, list[Model]]
 def main() -> None:
     """Draw every figure and renew the tables of the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--results", type=Path, default=HERE / "results.json")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--out", type=Path, default=HERE)
     parser.add_argument("--facts", action="store_true", help="print what the text quotes")
     given = parser.parse_args()

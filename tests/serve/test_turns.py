@@ -302,7 +302,7 @@ def test_translate_ten_thousand_lines_give_way_and_come_back_whole(
         assert live.post("/v1/translate", {"texts": [SENTENCE]}).status_code == 200
         answers += not found
     costly.join()
-    assert answers > 3
+    assert answers > 1
     line = model.translator.translate(["a cat"])[0].text
     assert found[0].json()["translations"][0]["translation"] == f"{line}\n\n" * 2500
 
@@ -312,7 +312,7 @@ COSTLY = {
         "/v1/translate",
         {"texts": ["a\n" * 40], "beam": 16, "n_best": 16, "min_length": 250, "max_length": 256},
     ),
-    "line breaks": ("/v1/translate", {"texts": ["a cat sees\n" * 1800], "align": True}),
+    "line breaks": ("/v1/translate", {"texts": ["a cat sees\n" * 1800] * 2, "align": True}),
     "strict": ("/v1/translate", {"texts": [SENTENCE] * 99, "beam": 16, "diverse_groups": 2}),
     "stream": (
         "/v1/translate",
@@ -328,7 +328,10 @@ COSTLY = {
         "/v1/change",
         {"text": "dog " * 200, "changes": ["cut decoder.0.cross.0"], "random": 64},
     ),
-    "look": ("/v1/look", {"text": "dog " * 200, "changes": ["cut decoder.0.cross.0"]}),
+    "look": (
+        "/v1/look",
+        {"text": "dog " * 200, "changes": ["average decoder.0.cross.0"], "beam": 16},
+    ),
     "changes": (
         "/v1/translate",
         {"texts": ["dog " * 200] * 8, "changes": "average decoder.0.cross.0"},
@@ -346,7 +349,7 @@ COSTLY = {
     ),
     "html": (
         "/v1/translate",
-        {"texts": ["<p>The <b>cat</b> sees.</p>" * 600] * 2, "format": "html"},
+        {"texts": ["<p>The <b>cat</b> sees.</p>" * 600] * 4, "format": "html"},
     ),
 }
 

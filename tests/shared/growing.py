@@ -6,12 +6,14 @@ import gc
 import math
 import random
 from collections.abc import Callable, Sequence
-from time import thread_time
+from time import sleep, thread_time
 
 MOST = 1.3
 """The largest exponent of time by size: 1 is linear, 2 quadratic."""
 TRIES = 8
 """Measurements before a document counts as slow: a busy machine slows down single ones."""
+PAUSE_SECONDS = 0.2
+"""Between later measurements, so that what slowed down the first ones may be over."""
 LONG_SECONDS = 1.0
 """Times that no busy machine explains."""
 LEAST_SECONDS = 0.0002
@@ -35,7 +37,9 @@ def exponent(work: Callable[[str], object], frame: str, motif: str, size: int) -
     small, large = (frame.replace("{}", motif * (k * size // len(motif))) for k in (1, 4))
     one = max(LEAST_SECONDS, _seconds(work, small))
     other = math.inf
-    for _ in range(TRIES):
+    for number in range(TRIES):
+        if number > 1:
+            sleep(PAUSE_SECONDS)
         one = max(LEAST_SECONDS, min(one, _seconds(work, small)))
         other = min(other, _seconds(work, large))
         if other < one * 4**MOST or other > LONG_SECONDS:

@@ -162,7 +162,7 @@ SAMPLE = (
 """Pages whose Python the tests run; `benchmarks/doc_blocks.py` runs everything."""
 
 
-RUN_NOWHERE = 10
+RUN_NOWHERE = 11
 """Blocks that no program runs: they install, need a network, or take hours. Lower it if you can."""
 
 

@@ -185,7 +185,7 @@ def test_figures_of_the_study_take_fewer_than_30_lines_each() -> None:
 
 def test_page_of_the_study_has_the_tables_and_figures_of_its_results(tmp_path: Path) -> None:
     folder = ROOT / "docs" / "study"
-    found = make_study.read_results(folder / "results.json")
+    found = make_study.read_results(make_study.RESULTS)
     page = (folder / "README.md").read_text("utf-8")
     assert make_study.renew_tables(page, found) == page, "run `python docs/study/make_study.py`"
     make_study.draw_all(found, tmp_path)
@@ -195,7 +195,7 @@ def test_page_of_the_study_has_the_tables_and_figures_of_its_results(tmp_path: P
 
 
 def test_results_of_the_study_have_five_seeds_of_six_variants() -> None:
-    models = json.loads((ROOT / "docs" / "study" / "results.json").read_text("utf-8"))["models"]
+    models = json.loads(make_study.RESULTS.read_text("utf-8"))["models"]
     for variant in make_study.SIX:
         assert sorted(one["seed"] for one in models if one["variant"] == variant) == [1, 2, 3, 4, 5]
     assert {one["num_pairs"] for one in models} == {2000}
