@@ -10,6 +10,8 @@ from time import sleep, thread_time
 
 MOST = 1.3
 """The largest exponent of time by size: 1 is linear, 2 quadratic."""
+TIMES = 8
+"""How much larger the larger text is: what caches and other programs add weighs less."""
 TRIES = 8
 """Measurements before a document counts as slow: a busy machine slows down single ones."""
 PAUSE_SECONDS = 0.2
@@ -34,7 +36,7 @@ def _seconds(work: Callable[[str], object], text: str) -> float:
 
 def exponent(work: Callable[[str], object], frame: str, motif: str, size: int) -> float:
     """Measure how time grows with repetitions of a motif: its exponent by the size."""
-    small, large = (frame.replace("{}", motif * (k * size // len(motif))) for k in (1, 4))
+    small, large = (frame.replace("{}", motif * (k * size // len(motif))) for k in (1, TIMES))
     one = max(LEAST_SECONDS, _seconds(work, small))
     other = math.inf
     for number in range(TRIES):
@@ -42,9 +44,9 @@ def exponent(work: Callable[[str], object], frame: str, motif: str, size: int) -
             sleep(PAUSE_SECONDS)
         one = max(LEAST_SECONDS, min(one, _seconds(work, small)))
         other = min(other, _seconds(work, large))
-        if other < one * 4**MOST or other > LONG_SECONDS:
+        if other < one * TIMES**MOST or other > LONG_SECONDS:
             break
-    return math.log(other / one, 4)
+    return math.log(other / one, TIMES)
 
 
 def find_growing(

@@ -25,7 +25,7 @@ AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 LIVE = "live.html"
 """The page of a model, which other tests look at."""
 
-MOST_BYTES, MOST_IN_INDEX = 14_000_000, 300_000
+MOST_BYTES, MOST_IN_INDEX = 14_600_000, 300_000
 PAGES = ("index", "start", "guides/measures", "lessons/slides", "course", "reference/python")
 SAMPLE = (
     *("docs/README.md", "docs/start.md", "docs/guides/measures.md", "docs/lessons/README.md"),
