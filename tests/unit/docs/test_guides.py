@@ -280,7 +280,10 @@ def test_every_table_of_measured_figures_names_a_result_file() -> None:
     assert not missing
 
 
-def test_table_of_other_tools_is_that_of_the_newest_result() -> None:
+def test_table_of_other_tools_is_that_of_the_newest_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
     make = runpy.run_path(str(ROOT / "docs" / "make_tables.py"))
     text = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
     assert make["write_beside"](text) == text, "run `python docs/make_tables.py measured`"
