@@ -257,6 +257,8 @@ def draw_directions(found: Results) -> Figure:
         for axes in (probed, moved):
             axes.set_ylim(-0.03, 1.03)
             axes.set_xticks(range(3), ["layer 0", "layer 1", "layer 2"])
+            # The decoder has fewer layers than the encoder; equal numbers stand in one line.
+            axes.set_xlim(-0.1, 2.1)
     rows[0][0].set_title("read by a probe (dotted: control task)", fontsize=8)
     rows[0][1].set_title("turned by the direction (dotted: random)", fontsize=8)
     add_legend(figure, rows[0][1])

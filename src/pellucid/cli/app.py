@@ -214,7 +214,7 @@ def _with_quiet(function: Callable[..., int | None]) -> Callable[..., int | None
     return command
 
 
-# What people type that is no command, and what they look for.
+# Words that people type instead of a command, and what they look for.
 ELSEWHERE = {
     "version": "pellucid --version",
     "list": "pellucid --help",

@@ -246,7 +246,7 @@ def read_marian_binary(path: Path) -> dict[str, NDArray[Any]]:
         return _read(data, path)
     except BundleError:  # which is a ValueError, too
         raise
-    # Lengths that lead out of the file, and bytes that are no text.
+    # Lengths beyond the end of the file, and bytes that are not UTF-8.
     except (struct.error, ValueError, OverflowError, MemoryError):
         raise BundleError(
             f"{path.name} must be a binary file of Marian, version 1, but is damaged or cut off "

@@ -52,7 +52,7 @@ NO_COUNTS = FixedCounts({})
 
 @dataclass(frozen=True, repr=False)
 class Notes:
-    """Unusual facts about a line and its translation; each has its default if there is none.
+    """Unusual facts about a line and its translation; a fact that is absent has its default.
 
     Attributes:
         replaced: characters of the line that the model has not learned and that were replaced by

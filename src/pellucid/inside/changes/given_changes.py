@@ -25,7 +25,7 @@ GivenChanges = str | Change | Probe | Sequence[str | Change | Probe]
 """A change or several: as text that `parse_change` reads, as a `Change`, or any probe."""
 
 BY_A_PROBE = "by a probe"
-"""The description of a change that is no text."""
+"""The description of a change that was given as a probe."""
 
 _RULE = (
     "a text such as 'cut decoder.1.cross.0', a Change, a probe (an object with a method "

@@ -254,7 +254,7 @@ class _MaskedCrossEntropy(torch.autograd.Function):
             if r_drop:
                 pairs_C = add_r_drop_gradient(wide_CV, r_drop / 2)
                 divergence += (pairs_C[:, 0] * counts_P[rows][::2]).sum()
-            # Scattered, not added by index: each place occurs once, so that its order is no matter.
+            # Scattered, not added by index: each place occurs once, so order does not matter.
             wide_CV.scatter_(1, target_C1, wide_CV.gather(1, target_C1) - (1 - smoothing))
             grad_CV = wide_CV.to(states_PD.dtype)
             torch.mm(grad_CV, weight_VD, out=grad_states_PD[rows])
